@@ -1,0 +1,51 @@
+package program
+
+import "fmt"
+
+// Def is what the rest of the system knows of an op.
+type Def struct {
+	// Infer gives the type and shape of every output, or an error that names
+	// the op and the inputs' shapes.
+	Infer func(p *Program, n *Node) ([]Spec, error)
+	// Cost is what the op's kernel does, for the model of time.
+	Cost func(p *Program, n *Node) Cost
+	// Grad adds the backward nodes of n to b and returns the gradient of each
+	// input, None where there is none. grads[i] is the gradient of output i.
+	Grad func(b *Builder, n NodeID, grads []ValueID) []ValueID
+	// Workspace is the bytes of temporary memory that the kernel asks for on
+	// an accelerator after its outputs; nil means none.
+	Workspace func(p *Program, n *Node) int64
+	// Forwardable lists the inputs that output 0 may take over in place, in
+	// the order in which they are tried (spec: same type and element count,
+	// sole owner).
+	Forwardable []int
+	// Alias is set for ops whose output is input 0's buffer: Reshape, Identity.
+	Alias bool
+	// HostInputs lists inputs that an accelerator's kernel wants in host memory.
+	HostInputs []int
+	// Stateful ops are never pruned: Assign, Apply.
+	Stateful bool
+	// CPUOnly ops have no accelerator kernel.
+	CPUOnly bool
+}
+
+// Spec is the type and shape of one tensor.
+type Spec struct {
+	DType DType
+	Shape Shape
+}
+
+// Cost is the work of one kernel call.
+type Cost struct {
+	FLOPs int64 // two per multiply-add
+	Bytes int64 // read and written
+}
+
+// Lookup returns the definition of op, or an error that lists nothing that
+// the caller could not have known: the op's name.
+func Lookup(op Op) (*Def, error) {
+	if d, ok := defs[op]; ok {
+		return d, nil
+	}
+	return nil, fmt.Errorf("program: unknown op %q", string(op))
+}

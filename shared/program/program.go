@@ -1,0 +1,145 @@
+package program
+
+// Program is one training or inference step as a graph: nodes in program
+// order (which is topological), the values they produce, the variables that
+// outlive the step. It is the same for every executor; eager execution walks
+// Nodes in order, graph execution goes by the edges.
+//
+// A program is built for one batch size; another batch means another Program,
+// as another shape means another trace of a tf.function.
+type Program struct {
+	Name      string
+	Batch     int
+	Nodes     []Node
+	Values    []Value
+	Variables []Variable
+	Inputs    []ValueID // fed by the input pipeline each step, in its order: images, labels
+	Fetches   []Fetch   // read back by the host after each step
+}
+
+// Ids index the slices of a Program.
+type (
+	NodeID     int32
+	ValueID    int32
+	VariableID int32
+)
+
+// None is the id of nothing.
+const None = -1
+
+// Value is one tensor.
+type Value struct {
+	Name     string // "conv1/Conv2D:0" without the ":0"
+	DType    DType
+	Shape    Shape
+	Producer NodeID // None for an input
+	Index    int    // which output of Producer
+	// Variable is set for a value that is a variable's own buffer (the output
+	// of a Variable node): it costs no memory of its own.
+	Variable VariableID
+	// Role says what the value is for; the executor turns it into the event
+	// category.
+	Role Role
+}
+
+// Bytes is the memory the value needs.
+func (v *Value) Bytes() int64 { return v.Shape.Elements() * v.DType.Size() }
+
+// Role says what a value is for.
+type Role uint8
+
+// The roles.
+const (
+	RoleActivation Role = iota
+	RoleInput
+	RoleVariable
+	RoleGradient           // of a variable
+	RoleActivationGradient // of anything else
+	RoleConstant
+	RoleOutput // fetched
+)
+
+// Variable is state that outlives the step: a weight, or an optimizer's slot.
+type Variable struct {
+	Name  string
+	DType DType
+	Shape Shape
+	Slot  bool // optimizer state, made at the first step (not with the model)
+	Init  Init
+}
+
+// Bytes is the memory the variable needs.
+func (v *Variable) Bytes() int64 { return v.Shape.Elements() * v.DType.Size() }
+
+// Init says how a variable gets its first value. The numbers come from a
+// seeded generator that is the same on every host.
+type Init struct {
+	Kind  InitKind
+	Scale float64 // half-width of the uniform distribution; the constant for InitConstant
+}
+
+// InitKind is a kind of first value.
+type InitKind uint8
+
+// The kinds.
+const (
+	InitZero InitKind = iota
+	InitUniform
+	InitConstant
+)
+
+// Fetch is a value that the host reads after a step.
+type Fetch struct {
+	Name  string // loss, accuracy
+	Value ValueID
+}
+
+// Phase is the part of a step that a node belongs to.
+type Phase uint8
+
+// The phases.
+const (
+	Forward Phase = iota
+	Backward
+	Update
+)
+
+// Node is one op of the program.
+type Node struct {
+	Name    string // scope path that placement rules match: "conv1/Conv2D", "gradients/conv1/Conv2DBackpropFilter"
+	Op      Op
+	Inputs  []ValueID
+	Outputs []ValueID
+	Control []NodeID // must have run before
+	Attrs   Attrs
+	Device  string // asked for by the program itself; "" leaves it to rules and defaults
+	Phase   Phase
+}
+
+// Op names an operation; the table of definitions is Ops.
+type Op string
+
+// Attrs are an op's compile-time arguments. One struct for all ops: the
+// fields that an op reads are named at its definition.
+type Attrs struct {
+	Variable   VariableID // Variable, Assign…, Apply…: which one
+	Slots      [2]VariableID
+	Strides    [2]int64
+	Window     [2]int64
+	Padding    Padding
+	TransposeA bool
+	TransposeB bool
+	Axes       []int64
+	Shape      Shape   // Reshape, BroadcastTo: the target; Conv2DBackprop…: the size
+	Value      float64 // constants, learning rate
+	Values     [4]float64
+}
+
+// Padding of a window op, as TensorFlow names it.
+type Padding uint8
+
+// The paddings.
+const (
+	Valid Padding = iota
+	Same
+)
