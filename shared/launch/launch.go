@@ -1,0 +1,79 @@
+package launch
+
+import (
+	"tideline/protocol/api"
+	"tideline/protocol/event"
+	"tideline/shared/device"
+	"tideline/shared/exec"
+)
+
+// Options say where a run's events go and what it computes with.
+type Options struct {
+	// Strings is the run's string table; nil makes one.
+	Strings *event.Strings
+	// Sink takes the events, in order; nil drops them. Emit is called on the
+	// goroutine that calls Start, Step and Finish.
+	Sink event.Sink
+	// Backend does the work; nil is the modelled one, which only counts time.
+	// A Backend serves one run.
+	Backend exec.Backend
+	// Machine is the physical cards, shared by the runs that name one card;
+	// nil makes fresh ones from the workload, with what others hold on them.
+	Machine *device.Machine
+	// Stop is polled about once per op; true ends the run with EndStopped.
+	// Nil never stops.
+	Stop func() bool
+	// OnStep is called after every finished step with the number of steps
+	// done. Nil is not called.
+	OnStep func(done int)
+}
+
+// Result is what a run comes to.
+type Result struct {
+	Reason  event.EndReason
+	Message string // for people: why it ended; "" when done
+	Steps   int    // finished
+	Nanos   int64  // on the run's clock
+	Events  uint64 // emitted
+	Devices []DeviceResult
+	Metrics []Metric // last value of each, in order of first appearance; empty on a Backend that computes nothing
+	OOM     *OOM     // set when Reason is EndOutOfMemory
+}
+
+// DeviceResult is what one logical device came to. Bytes.
+type DeviceResult struct {
+	ID           event.DeviceID
+	Name         string // /device:GPU:0
+	PeakInUse    int64
+	PeakReserved int64
+	Limit        int64 // 0 for the host, which has none
+}
+
+// Metric is a number that the run reported.
+type Metric struct {
+	Name  string
+	Value float64
+}
+
+// OOM is a failed request.
+type OOM struct {
+	Device    event.DeviceID
+	Allocator string
+	Op        string
+	Requested int64 // bytes
+	Cause     event.OOMCause
+	Free      int64 // bytes of the pool not in use
+	Largest   int64 // largest free chunk
+}
+
+// Run runs a workload to its end. An error means that it could not start or
+// broke; out of memory and being stopped are Results.
+func Run(w api.Workload, o Options) (Result, error) {
+	r, err := Start(w, o)
+	if err != nil {
+		return Result{Reason: event.EndFailed, Message: err.Error()}, err
+	}
+	for r.Step() {
+	}
+	return r.Finish()
+}
