@@ -1,0 +1,17 @@
+package device
+
+// Logical is a device as a program sees it: CPU:0, GPU:0. Several may share a
+// card.
+type Logical struct {
+	Name    Name
+	Card    *Card // nil for the host
+	Model   Model
+	Limit   int64 // bytes that its allocator may take; 0 for the host
+	Growth  bool
+	FreeNow int64 // bytes free on the card when the device was made
+	Held    int64 // bytes that others held on the card then
+	Context int64 // bytes of the run's own driver context, counted once per card
+}
+
+// IsHost says whether this is a CPU.
+func (l *Logical) IsHost() bool { return l.Card == nil }
