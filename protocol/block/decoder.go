@@ -1,0 +1,424 @@
+package block
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"tideline/protocol/event"
+)
+
+// Decoder turns blocks into events and gathers their strings. It is not safe
+// for concurrent use.
+type Decoder struct {
+	strings event.Strings
+	gap     int
+	inflate inflater
+	heads   []head
+	allocs  []uint32 // where in the result the block's allocations are
+	p       predictor
+}
+
+// head is a row of the table of heads: an event that has what the row says.
+type head struct {
+	event  event.Event
+	coding uint16
+	model  uint8
+}
+
+// NewDecoder makes a decoder with an empty string table.
+func NewDecoder() *Decoder { return &Decoder{} }
+
+// Strings is the table gathered so far. The decoder goes on filling it.
+func (d *Decoder) Strings() *event.Strings { return &d.strings }
+
+// AllowStringGap lets the next blocks leave out up to n strings, as they must
+// after a damaged block was skipped. The missing ones read as empty.
+func (d *Decoder) AllowStringGap(n int) { d.gap = n }
+
+// Decode appends the events of a whole block, as Next returned it, to into,
+// and its strings to Strings. Blocks of strings append no event; blocks of an
+// unknown kind are skipped. On an error into is returned as it was. Checksums
+// are left to Next.
+func (d *Decoder) Decode(frame []byte, into []event.Event) ([]event.Event, error) {
+	h, err := ParseHeader(frame)
+	if err != nil {
+		return into, err
+	}
+	if len(frame) < h.Size() {
+		return into, fmt.Errorf("%w: %d bytes of %d", ErrShort, len(frame), h.Size())
+	}
+	raw := frame[HeaderSize:h.Size()]
+	if h.Kind != Events && h.Kind != Strings {
+		return into, nil
+	}
+	if h.Flags&Deflated != 0 {
+		if raw, err = d.inflate.inflate(&h, raw); err != nil {
+			return into, err
+		}
+	}
+	return d.DecodePayload(&h, raw, into)
+}
+
+// DecodePayload is Decode for a payload that the caller has inflated, as a
+// browser can natively.
+func (d *Decoder) DecodePayload(h *Header, raw []byte, into []event.Event) ([]event.Event, error) {
+	cols, err := split(raw)
+	if err != nil {
+		return into, err
+	}
+	texts, err := d.checkStrings(h, &cols)
+	if err != nil {
+		return into, err
+	}
+	out := into
+	if h.Kind == Events {
+		if out, err = d.events(h, &cols, into); err != nil {
+			return into, err
+		}
+	}
+	d.addStrings(h, texts, cols[colStringBytes].b)
+	return out, nil
+}
+
+// split parts a payload into its columns. Columns beyond those known are
+// ignored.
+func split(raw []byte) (cols [numColumns]input, err error) {
+	in := input{b: raw}
+	n := in.uvarint()
+	if n > uint64(len(raw)) {
+		return cols, fmt.Errorf("%w: %d columns in %d bytes", ErrCorrupt, n, len(raw))
+	}
+	var lengths [numColumns]uint64
+	for i := range n {
+		l := in.uvarint()
+		if i < numColumns {
+			lengths[i] = l
+		}
+	}
+	if in.bad {
+		return cols, fmt.Errorf("%w: the table of columns is cut short", ErrCorrupt)
+	}
+	rest := raw[in.n:]
+	for i, l := range lengths {
+		if l > uint64(len(rest)) {
+			return cols, fmt.Errorf("%w: column %d has %d bytes, %d are left", ErrCorrupt, i, l, len(rest))
+		}
+		cols[i].b = rest[:l]
+		rest = rest[l:]
+	}
+	return cols, nil
+}
+
+// input is a column being read. Reading past its end gives zeros and sets bad,
+// so that the loop over events needs no error checks.
+type input struct {
+	b   []byte
+	n   int
+	bad bool
+}
+
+func (c *input) uvarint() uint64 {
+	if c.n < len(c.b) && c.b[c.n] < 0x80 {
+		c.n++
+		return uint64(c.b[c.n-1])
+	}
+	return c.long()
+}
+
+func (c *input) long() uint64 {
+	if b := c.b[c.n:]; len(b) >= 2 && b[1] < 0x80 {
+		c.n += 2
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7
+	}
+	v, n := binary.Uvarint(c.b[c.n:])
+	if n <= 0 {
+		c.bad = true
+		c.n = len(c.b)
+		return 0
+	}
+	c.n += n
+	return v
+}
+
+func (c *input) byte() uint8 {
+	if c.n < len(c.b) {
+		c.n++
+		return c.b[c.n-1]
+	}
+	c.bad = true
+	return 0
+}
+
+// checkStrings reads the lengths of the block's strings and checks them all
+// before one is kept.
+func (d *Decoder) checkStrings(h *Header, cols *[numColumns]input) ([]int, error) {
+	in := &cols[colStringLengths]
+	if int(h.Strings) > len(in.b) {
+		return nil, fmt.Errorf("%w: %d strings but %d lengths", ErrCorrupt, h.Strings, len(in.b))
+	}
+	if h.Strings == 0 {
+		return nil, nil
+	}
+	if gap := int(h.StringBase) - d.strings.Len(); gap > d.gap {
+		return nil, fmt.Errorf("%w: the block's strings begin at id %d, the table ends at %d; ask for a block of strings first",
+			ErrStringGap, h.StringBase, d.strings.Len())
+	}
+	lengths := make([]int, h.Strings)
+	left := uint64(len(cols[colStringBytes].b))
+	for i := range lengths {
+		n := in.uvarint()
+		if in.bad || n > left || n > MaxString {
+			return nil, fmt.Errorf("%w: string %d has %d bytes, %d are left", ErrCorrupt, int(h.StringBase)+i, n, left)
+		}
+		left -= n
+		lengths[i] = int(n)
+	}
+	return lengths, nil
+}
+
+// addStrings keeps the strings that the table lacks.
+func (d *Decoder) addStrings(h *Header, lengths []int, b []byte) {
+	if len(lengths) == 0 {
+		return
+	}
+	for d.strings.Len() < int(h.StringBase) {
+		d.strings.Append("")
+		d.gap--
+	}
+	all := string(b) // one allocation; the strings share it
+	id, at := int(h.StringBase), 0
+	for _, n := range lengths {
+		if id >= d.strings.Len() {
+			d.strings.Append(all[at : at+n])
+		}
+		id++
+		at += n
+	}
+}
+
+// parseHeads reads the table of heads.
+func (d *Decoder) parseHeads(b []byte) error {
+	d.heads = d.heads[:0]
+	in := input{b: b}
+	for in.n < len(b) {
+		var h head
+		e := &h.event
+		e.Kind, h.model = event.Kind(in.byte()), in.byte()
+		e.Category, e.Stream = event.Category(in.byte()), event.StreamID(in.byte())
+		e.Cause, e.Flags = in.byte(), event.Flags(in.byte())
+		coding := in.uvarint()
+		device, peer, allocator := in.uvarint(), in.uvarint(), in.uvarint()
+		if in.bad || device|peer|allocator > 0xffff {
+			return fmt.Errorf("%w: head %d is cut short or out of range", ErrCorrupt, len(d.heads))
+		}
+		if coding > 0xffff || coding&unknownCodings != 0 || h.model >= numModels ||
+			coding&addressMask>>addressShift >= numAddressCodes ||
+			coding&sizeMask>>sizeShift >= numValueCodes || coding&requestedMask>>requestedShift >= numValueCodes {
+			return fmt.Errorf("%w: head %d has coding %#x and model %d", ErrCorrupt, len(d.heads), coding, h.model)
+		}
+		h.coding = uint16(coding)
+		e.Device, e.Peer, e.Allocator = event.DeviceID(device), event.DeviceID(peer), event.AllocatorID(allocator)
+		d.heads = append(d.heads, h)
+	}
+	return nil
+}
+
+// events decodes the columns of events.
+func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event) ([]event.Event, error) {
+	count := int(h.Events)
+	if count > len(cols[colHead].b) {
+		return nil, fmt.Errorf("%w: %d events but %d bytes of heads", ErrCorrupt, count, len(cols[colHead].b))
+	}
+	if err := d.parseHeads(cols[colHeads].b); err != nil {
+		return nil, err
+	}
+	d.p.reset()
+	d.p.time = h.FirstTime
+	d.allocs = slices.Grow(d.allocs[:0], count)
+	at := len(into)
+	out := slices.Grow(into, count)[:at+count]
+	events := out[at:]
+	for i := range events {
+		row := cols[colHead].uvarint()
+		if row >= uint64(len(d.heads)) {
+			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, i, row, len(d.heads))
+		}
+		hd := &d.heads[row]
+		e := &events[i]
+		*e = hd.event
+		coding := hd.coding
+		if coding&codedTime != 0 {
+			d.p.time += int64(cols[colTime].uvarint())
+		}
+		e.Time = d.p.time
+		if coding&codedStep != 0 {
+			d.p.step += int32(unzigzag(cols[colStep].uvarint()))
+		}
+		e.Step = d.p.step
+		if coding&codedText != 0 {
+			e.Text = event.StringID(cols[colText].uvarint())
+		}
+		switch hd.model {
+		case modelAlloc:
+			d.alloc(e, coding, cols)
+			d.allocs = append(d.allocs, uint32(i))
+		case modelFree:
+			if !d.free(e, coding, cols, events) {
+				return nil, fmt.Errorf("%w: event %d frees an allocation that the block does not have", ErrCorrupt, i)
+			}
+		default:
+			d.plain(e, coding, cols)
+		}
+	}
+	for i := colHead; i < numColumns; i++ {
+		if c := &cols[i]; c.bad || c.n != len(c.b) {
+			return nil, fmt.Errorf("%w: %d events do not use up column %d exactly (%d of %d bytes)", ErrCorrupt, count, i, c.n, len(c.b))
+		}
+	}
+	return out, nil
+}
+
+// plain mirrors Encoder.plain.
+func (d *Decoder) plain(e *event.Event, coding uint16, cols *[numColumns]input) {
+	p := &d.p
+	last := &p.last[e.Kind]
+	if coding&codedOp != 0 || last.op != 0 {
+		after := &p.after[successor(e.Kind, saltOp, uint32(last.op))]
+		if coding&codedOp != 0 {
+			*after += uint32(unzigzag(cols[colOp].uvarint()))
+		}
+		last.op += event.StringID(*after)
+		e.Op = last.op
+	}
+	if coding&codedTensor != 0 || last.tensor != 0 {
+		e.Tensor = d.tensor(e.Kind, coding, cols, &last.tensor)
+	}
+	if coding&codedID != 0 {
+		last.id = nextID(last.id) + uint64(unzigzag(cols[colID].uvarint()))
+	} else {
+		last.id = nextID(last.id)
+	}
+	e.ID = last.id
+	if e.Kind == event.OpBegin {
+		p.running = e.Op
+	}
+	switch coding & addressMask >> addressShift {
+	case addressPages:
+		last.address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
+	case addressBytes:
+		last.address += uint64(unzigzag(cols[colAddress].uvarint()))
+	}
+	e.Address = last.address
+	if c := coding & sizeMask; c != 0 {
+		last.size = d.number(c>>sizeShift, &cols[colSize], cols)
+	}
+	e.Size = last.size
+	if c := coding & requestedMask; c != 0 {
+		last.requested = d.number(c>>requestedShift, &cols[colRequested], cols)
+	}
+	e.Requested = last.requested
+}
+
+// tensor mirrors Encoder.tensor.
+func (d *Decoder) tensor(kind event.Kind, coding uint16, cols *[numColumns]input, last *event.StringID) event.StringID {
+	after := &d.p.after[successor(kind, saltTensor, uint32(*last))]
+	if coding&codedTensor != 0 {
+		*after += uint32(unzigzag(cols[colTensor].uvarint()))
+	}
+	*last += event.StringID(*after)
+	return *last
+}
+
+// number mirrors Encoder.number.
+func (d *Decoder) number(code uint16, col *input, cols *[numColumns]input) int64 {
+	if code == valueCached {
+		return d.p.value[cols[colValue].byte()]
+	}
+	v := unzigzag(col.uvarint())
+	d.p.value[valueSlot(v)] = v
+	return v
+}
+
+// alloc mirrors Encoder.alloc.
+func (d *Decoder) alloc(e *event.Event, coding uint16, cols *[numColumns]input) {
+	p := &d.p
+	e.Tensor = d.tensor(event.Alloc, coding, cols, &p.lastTensor)
+	e.Op = p.running
+	if coding&codedOp != 0 {
+		e.Op += event.StringID(unzigzag(cols[colOp].uvarint()))
+	}
+	if coding&codedID != 0 {
+		e.ID = uint64(unzigzag(cols[colID].uvarint()))
+	}
+	held := &p.held[e.Tensor%tensors]
+	e.Requested, e.Size = held.requested, held.size
+	if c := coding & requestedMask; c != 0 {
+		e.Requested = d.number(c>>requestedShift, &cols[colRequested], cols)
+		e.Size = rounded(e.Requested)
+	}
+	if c := coding & sizeMask; c != 0 {
+		e.Size = d.number(c>>sizeShift, &cols[colSize], cols)
+	}
+	end := &p.end[e.Device%devices]
+	switch coding & addressMask >> addressShift {
+	case addressPredicted:
+		e.Address = held.address
+	case addressFollows:
+		e.Address = *end
+	case addressCached:
+		e.Address = p.place[cols[colPlace].byte()]
+	case addressPages:
+		e.Address = *end + uint64(unzigzag(cols[colAddress].uvarint())<<8)
+	default:
+		e.Address = *end + uint64(unzigzag(cols[colAddress].uvarint()))
+	}
+	*end = e.Address + uint64(e.Size)
+	held.address, held.size, held.requested = e.Address, e.Size, e.Requested
+}
+
+// free mirrors Encoder.free. It reports false for a distance that leads
+// nowhere.
+func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input, events []event.Event) bool {
+	p := &d.p
+	last := &p.last[e.Kind]
+	if coding&(codedOp|codedTensor|codedID|requestedMask) != 0 {
+		d.freeExtras(e, coding, cols)
+	}
+	e.Address, e.Size = last.address, last.size
+	switch coding & addressMask >> addressShift {
+	case addressFollows:
+		distance := cols[colDistance].uvarint()
+		if distance == 0 || distance > uint64(len(d.allocs)) {
+			return false
+		}
+		of := &events[d.allocs[len(d.allocs)-int(distance)]]
+		e.Address, e.Size = of.Address, of.Size
+	case addressPages:
+		e.Address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
+	case addressBytes:
+		e.Address += uint64(unzigzag(cols[colAddress].uvarint()))
+	}
+	if c := coding & sizeMask; c != 0 {
+		e.Size = d.number(c>>sizeShift, &cols[colSize], cols)
+	}
+	p.place[placeSlot(e.Address)] = e.Address
+	last.address, last.size = e.Address, e.Size
+	return true
+}
+
+// freeExtras mirrors Encoder.freeExtras.
+func (d *Decoder) freeExtras(e *event.Event, coding uint16, cols *[numColumns]input) {
+	if coding&codedOp != 0 {
+		e.Op = event.StringID(unzigzag(cols[colOp].uvarint()))
+	}
+	if coding&codedTensor != 0 {
+		e.Tensor = event.StringID(unzigzag(cols[colTensor].uvarint()))
+	}
+	if coding&codedID != 0 {
+		e.ID = uint64(unzigzag(cols[colID].uvarint()))
+	}
+	if c := coding & requestedMask; c != 0 {
+		e.Requested = d.number(c>>requestedShift, &cols[colRequested], cols)
+	}
+}

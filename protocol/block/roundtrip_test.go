@@ -1,0 +1,162 @@
+package block_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"tideline/protocol/block"
+	"tideline/protocol/event"
+)
+
+// wild returns an event in which every field may hold anything, often small
+// or the same as before.
+func wild(r *rand.Rand, prev *event.Event, ids int) event.Event {
+	pick := func(old, fresh uint64) uint64 {
+		switch r.IntN(6) {
+		case 0, 1:
+			return old
+		case 2:
+			return 0
+		case 3:
+			return old + 1
+		case 4:
+			return r.Uint64N(1 << 20)
+		}
+		return fresh
+	}
+	e := *prev
+	e.Time = int64(pick(uint64(e.Time), r.Uint64()))
+	e.Address = pick(e.Address, r.Uint64())
+	e.Size = int64(pick(uint64(e.Size), r.Uint64()))
+	e.Requested = int64(pick(uint64(e.Requested), r.Uint64()))
+	e.ID = pick(e.ID, r.Uint64())
+	e.Op = event.StringID(pick(uint64(e.Op), r.Uint64N(uint64(ids))))
+	e.Tensor = event.StringID(pick(uint64(e.Tensor), r.Uint64()))
+	e.Text = event.StringID(pick(uint64(e.Text), r.Uint64()))
+	e.Step = int32(pick(uint64(e.Step), r.Uint64()))
+	e.Device = event.DeviceID(pick(uint64(e.Device), r.Uint64()))
+	e.Peer = event.DeviceID(pick(uint64(e.Peer), r.Uint64()))
+	e.Allocator = event.AllocatorID(pick(uint64(e.Allocator), r.Uint64()))
+	e.Kind = event.Kind(pick(uint64(event.Alloc)+r.Uint64N(3), r.Uint64()))
+	e.Category = event.Category(pick(uint64(e.Category), r.Uint64()))
+	e.Stream = event.StreamID(pick(uint64(e.Stream), r.Uint64()))
+	e.Cause = uint8(pick(uint64(e.Cause), r.Uint64()))
+	e.Flags = event.Flags(pick(uint64(e.Flags), r.Uint64()))
+	return e
+}
+
+func decodeAll(t testing.TB, b []byte) ([]event.Event, *event.Strings) {
+	t.Helper()
+	d := block.NewDecoder()
+	var out []event.Event
+	for len(b) > 0 {
+		frame, n, err := block.Next(b)
+		if err != nil {
+			t.Fatalf("next: %v", err)
+		}
+		if out, err = d.Decode(frame, out); err != nil {
+			t.Fatalf("decode: %v", err)
+		}
+		b = b[n:]
+	}
+	return out, d.Strings()
+}
+
+func requireSame(t testing.TB, got, want []event.Event) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d events came back of %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("event %d came back as\n%+v\nnot\n%+v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestAnyEventComesBackAsItWas(t *testing.T) {
+	for seed := range uint64(40) {
+		for _, deflate := range []bool{false, true} {
+			r := rand.New(rand.NewPCG(seed, 7))
+			var strings event.Strings
+			enc := block.NewEncoder(&strings, block.Options{Deflate: deflate, Events: 1 + r.IntN(500)})
+			var b []byte
+			var want []event.Event
+			var prev event.Event
+			for range 2000 {
+				prev = wild(r, &prev, 50)
+				want = append(want, prev)
+				if r.IntN(10) == 0 {
+					strings.ID(fmt.Sprint("string ", r.IntN(1000)))
+				}
+				if enc.Append(&prev) && r.IntN(4) > 0 { // sometimes ignored
+					b = enc.Flush(b)
+				}
+			}
+			b = enc.Flush(b)
+			got, table := decodeAll(t, b)
+			requireSame(t, got, want)
+			if table.Len() != strings.Len() {
+				t.Fatalf("seed %d: %d strings came back of %d", seed, table.Len(), strings.Len())
+			}
+			for i := range strings.Len() {
+				if id := event.StringID(i); table.At(id) != strings.At(id) {
+					t.Fatalf("seed %d: string %d came back as %q, not %q", seed, i, table.At(id), strings.At(id))
+				}
+			}
+		}
+	}
+}
+
+func TestSequenceNumbersRunOnAcrossBlocks(t *testing.T) {
+	var strings event.Strings
+	enc := block.NewEncoder(&strings, block.Options{First: 100, Events: 10})
+	var b []byte
+	for i := range 25 {
+		if enc.Append(&event.Event{Kind: event.Sample, Time: int64(i)}) {
+			b = enc.Flush(b)
+		}
+	}
+	enc.Skip(5)
+	enc.Append(&event.Event{Kind: event.End, Time: 30})
+	b = enc.Flush(b)
+	var firsts []uint64
+	for len(b) > 0 {
+		h, err := block.ParseHeader(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		firsts = append(firsts, h.First)
+		b = b[h.Size():]
+	}
+	if got, want := fmt.Sprint(firsts), "[100 110 120 130]"; got != want {
+		t.Errorf("blocks begin at %s, want %s", got, want)
+	}
+}
+
+func TestLateReaderNeedsTheStringsFirst(t *testing.T) {
+	var strings event.Strings
+	enc := block.NewEncoder(&strings, block.Options{})
+	enc.Append(&event.Event{Kind: event.OpBegin, Op: strings.ID("first")})
+	enc.Flush(nil)
+	second := strings.ID("second")
+	enc.Append(&event.Event{Kind: event.OpBegin, Op: second})
+	late := enc.Flush(nil)
+
+	d := block.NewDecoder()
+	if _, err := d.Decode(late, nil); !errors.Is(err, block.ErrStringGap) {
+		t.Fatalf("without the table: %v, want ErrStringGap", err)
+	}
+	if _, err := d.Decode(block.AppendStrings(nil, &strings, 1, strings.Len(), 1, 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	events, err := d.Decode(late, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Strings().At(events[0].Op); got != "second" {
+		t.Errorf("the op reads as %q", got)
+	}
+}
