@@ -1,0 +1,93 @@
+package store
+
+import "tideline/protocol/event"
+
+// Categories is a number of bytes for each event.Category.
+type Categories [event.NumCategories]int64
+
+// Total is the sum over all categories.
+func (c *Categories) Total() int64 {
+	var n int64
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+// State is what a pool holds at an instant, in bytes.
+type State struct {
+	Time       int64
+	InUse      int64      // handed out, as rounded by the allocator
+	Waste      int64      // of InUse: rounded minus requested
+	Reserved   int64      // held from the driver; 0 where a pool tells no regions
+	ByCategory Categories // sums to InUse
+}
+
+// MemoryBucket is a pool over one bucket of a Window. The value at the
+// bucket's start counts, so an empty bucket shows what was there before.
+type MemoryBucket struct {
+	Min, Max   int64      // of bytes in use
+	Time       int64      // when Max was first reached in the bucket
+	ByCategory Categories // at that instant: sums to Max
+	Waste      int64      // at that instant
+	Reserved   int64      // highest in the bucket
+	Events     int        // changes in the bucket
+}
+
+// Allocation is one block from its birth to its death. Taking a block over in
+// place (event.Forward) ends one Allocation and begins another.
+type Allocation struct {
+	Index     int    // within its pool, in order of birth
+	Birth     int64  // nanoseconds
+	Death     int64  // Alive when it was not freed yet
+	Address   uint64 // in the device's address space
+	Size      int64  // bytes, rounded
+	Requested int64  // bytes
+	Tensor    event.StringID
+	Op        event.StringID
+	Step      int32
+	Category  event.Category
+	Stream    event.StreamID
+	Forwarded bool // took the block over from another tensor
+}
+
+// Alive is the Death of a block that was not freed yet.
+const Alive = int64(1<<63 - 1)
+
+// SortKey orders a table of allocations.
+type SortKey uint8
+
+// The orders; ties are broken by age.
+const (
+	BySize    SortKey = iota // largest first
+	ByAge                    // oldest first
+	ByAddress                // lowest first
+	ByWaste                  // most internal fragmentation first
+)
+
+// Total is a sum over allocations that share a category or an op.
+type Total struct {
+	Category event.Category
+	Op       event.StringID
+	Bytes    int64
+	Waste    int64
+	Count    int
+}
+
+// Peak is the highest number of bytes in use.
+type Peak struct {
+	State
+	Count int     // live allocations
+	Top   []Total // by op, largest first, at most as many as asked for
+}
+
+// Region is one piece of memory that the pool got from the driver, with its
+// place in the pool's compact layout, in which regions lie end to end.
+type Region struct {
+	Added   int64 // nanoseconds
+	Removed int64 // Alive while held
+	Address uint64
+	Size    int64
+	Offset  int64 // of its first byte in the layout
+	Implied bool  // no event told of it: made up from the blocks in it
+}
