@@ -145,16 +145,17 @@ type Event struct {
 type Flags uint8
 
 const (
-	// Pinned: a transfer's host side is page-locked.
+	// Pinned says that a transfer's host side is page-locked.
 	Pinned Flags = 1 << iota
-	// DriverStaged: the driver routed a device-to-device copy through the host.
+	// DriverStaged says that the driver routed a device-to-device copy through the host.
 	DriverStaged
-	// Modelled: the event's duration comes from a cost model, not a clock.
+	// Modelled says that the event's duration comes from a cost model, not a clock.
 	Modelled
-	// Retryable: a failed request whose caller can do without (a workspace).
+	// Retryable marks a failed request whose caller can do without (a workspace).
 	Retryable
-	// Warning and Failure are the severities of a Log; neither means plain information.
+	// Warning is the middle severity of a Log; without a flag it is information.
 	Warning
+	// Failure is the highest severity of a Log.
 	Failure
 )
 

@@ -16,19 +16,19 @@ import (
 )
 
 // Dir returns the folder of one family of goldens, such as "bfc".
-func Dir(t testing.TB, family string) string {
-	t.Helper()
-	return find(t, filepath.Join("goldens", family))
+func Dir(tb testing.TB, family string) string {
+	tb.Helper()
+	return find(tb, filepath.Join("goldens", family))
 }
 
 // Cases returns the folder of real inputs with their expected readings.
-func Cases(t testing.TB) string {
-	t.Helper()
-	return find(t, "cases")
+func Cases(tb testing.TB) string {
+	tb.Helper()
+	return find(tb, "cases")
 }
 
-func find(t testing.TB, sub string) string {
-	t.Helper()
+func find(tb testing.TB, sub string) string {
+	tb.Helper()
 	root := os.Getenv("TIDELINE_GOLDENS")
 	if root == "" {
 		_, file, _, _ := runtime.Caller(0)
@@ -40,8 +40,8 @@ func find(t testing.TB, sub string) string {
 	}
 	const hint = "set TIDELINE_GOLDENS to the folder that holds goldens/ and cases/"
 	if os.Getenv("CI") != "" {
-		t.Fatalf("golden data %s is missing in CI, so nothing would be checked: %s", dir, hint)
+		tb.Fatalf("golden data %s is missing in CI, so nothing would be checked: %s", dir, hint)
 	}
-	t.Skipf("golden data %s is missing: %s", dir, hint)
+	tb.Skipf("golden data %s is missing: %s", dir, hint)
 	return ""
 }
