@@ -45,7 +45,7 @@ func fuzzAll(ctx context.Context, total *counts, each time.Duration) error {
 		out, err := c.CombinedOutput()
 		if err != nil {
 			total.failed++
-			os.Stdout.Write(out)
+			fmt.Print(string(out))
 			return fmt.Errorf("%s in %s: %w", t.name, t.dir, err)
 		}
 		total.passed++

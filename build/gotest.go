@@ -63,7 +63,7 @@ func readResults(r io.Reader, total *counts) error {
 		if len(line) > 0 {
 			var e testEvent
 			if json.Unmarshal(line, &e) != nil {
-				os.Stdout.Write(line) // the go tool's own words, such as a failed build
+				fmt.Print(string(line)) // the go tool's own words, such as a failed build
 			} else {
 				take(&e, pending, total)
 			}

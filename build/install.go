@@ -65,7 +65,7 @@ func aptGet(ctx context.Context, args ...string) error {
 	c := exec.CommandContext(ctx, "apt-get", args...)
 	c.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := c.CombinedOutput(); err != nil {
-		os.Stdout.Write(out)
+		fmt.Print(string(out))
 		return fmt.Errorf("apt-get %s: %w", args[0], err)
 	}
 	return nil
