@@ -74,10 +74,3 @@ type RunInfo struct {
 	YAML    string `json:"yaml,omitempty"`    // the workload as it ran
 	Started string `json:"started,omitempty"` // RFC 3339
 }
-
-// Problem is one thing wrong with a workload.
-type Problem struct {
-	Path    string `json:"path"`           // devices.0.preset
-	Line    int    `json:"line,omitempty"` // in the text, from 1; 0 when there is no text
-	Message string `json:"message"`        // what is wrong and what to write instead
-}

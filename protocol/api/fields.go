@@ -1,0 +1,391 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tideline/protocol/event"
+)
+
+// field is one named value of a T. Its get returns "" for a value that means
+// the default.
+type field[T any] struct {
+	name string
+	get  func(*T) string
+	set  func(*T, string) error
+}
+
+// text is a field that is a string as it stands.
+func text[T any](name string, at func(*T) *string) field[T] {
+	return field[T]{
+		name, func(t *T) string { return *at(t) },
+		func(t *T, v string) error { *at(t) = v; return nil },
+	}
+}
+
+// count is a whole number of at least least, of which zero is the default.
+func count[T any](name string, least int, at func(*T) *int) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatInt(*at(t)) },
+		func(t *T, v string) (err error) { return assign(at(t))(parseCount(v, least)) },
+	}
+}
+
+// size is a number of bytes of at least least, of which zero is the default.
+func size[T any](name string, least int64, at func(*T) *int64) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatSize(*at(t)) },
+		func(t *T, v string) error { return assign(at(t))(parseSize(v, least)) },
+	}
+}
+
+// assign stores what was read unless reading failed.
+func assign[V any](to *V) func(V, error) error {
+	return func(v V, err error) error {
+		if err == nil {
+			*to = v
+		}
+		return err
+	}
+}
+
+// plainFields are the fields of a workload with one value each. Their order is
+// the order of the flat form and of problems.
+var plainFields = []field[Workload]{
+	text("name", func(w *Workload) *string { return &w.Name }),
+	text("model", func(w *Workload) *string { return &w.Model }),
+	{"mode", func(w *Workload) string { return string(w.Mode) }, func(w *Workload, v string) error { w.Mode = Mode(v); return nil }},
+	{"train", func(w *Workload) string { return onlyOn(w.Train != nil) }, setTrain},
+	{
+		"batch",
+		func(w *Workload) string { return formatList(w.Batch, strconv.Itoa) },
+		func(w *Workload, v string) error {
+			list, err := parseList(v, func(s string) (int, error) { return parseCount(s, 1) })
+			if err == nil && len(list) == 0 {
+				err = errors.New("an empty list: write the samples per step, such as 32 or [32, 48]")
+			}
+			return assign(&w.Batch)(list, err)
+		},
+	},
+	count("steps", 1, func(w *Workload) *int { return &w.Steps }),
+	{"seed", func(w *Workload) string { return formatSeed(w.Seed) }, func(w *Workload, v string) error { return assign(&w.Seed)(parseSeed(v)) }},
+	text("input.source", func(w *Workload) *string { return &w.Input.Source }),
+	count("input.map.parallel", 1, func(w *Workload) *int { return &w.Input.Map.Parallel }),
+	{
+		"input.map.cost",
+		func(w *Workload) string { return formatDuration(w.Input.Map.Cost) },
+		func(w *Workload, v string) error { return assign(&w.Input.Map.Cost)(parseDuration(v)) },
+	},
+	count("input.shuffle", 0, func(w *Workload) *int { return &w.Input.Shuffle }),
+	{"input.prefetch", func(w *Workload) string { return formatPrefetch(w.Input.Prefetch) }, func(w *Workload, v string) error { return assign(&w.Input.Prefetch)(parsePrefetch(v)) }},
+	{
+		"placement.soft",
+		func(w *Workload) string {
+			if w.Placement.Soft == nil {
+				return ""
+			}
+			return strconv.FormatBool(*w.Placement.Soft)
+		},
+		func(w *Workload, v string) error {
+			on, err := parseBool(v)
+			if err == nil {
+				w.Placement.Soft = &on
+			}
+			return err
+		},
+	},
+}
+
+var trainFields = []field[Train]{
+	text("optimizer", func(t *Train) *string { return &t.Optimizer }),
+	{"learning_rate", func(t *Train) string { return formatFloat(t.LearningRate) }, func(t *Train, v string) error { return assign(&t.LearningRate)(parseRate(v)) }},
+	text("precision", func(t *Train) *string { return &t.Precision }),
+}
+
+var deviceFields = []field[Device]{
+	text("kind", func(d *Device) *string { return &d.Kind }),
+	text("preset", func(d *Device) *string { return &d.Preset }),
+	text("card", func(d *Device) *string { return &d.Card }),
+	{"growth", func(d *Device) string { return formatBool(d.Growth) }, func(d *Device, v string) error { return assign(&d.Growth)(parseBool(v)) }},
+	size("memory_limit", 1, func(d *Device) *int64 { return &d.MemoryLimit }),
+	{
+		"logical",
+		func(d *Device) string { return formatList(d.Logical, formatBytes) },
+		func(d *Device, v string) error {
+			return assign(&d.Logical)(parseList(v, func(s string) (int64, error) { return parseSize(s, 1) }))
+		},
+	},
+	size("held", 0, func(d *Device) *int64 { return &d.Held }),
+	text("allocator", func(d *Device) *string { return &d.Allocator }),
+}
+
+var ruleFields = []field[Rule]{
+	text("match", func(r *Rule) *string { return &r.Match }),
+	text("device", func(r *Rule) *string { return &r.Device }),
+}
+
+func onlyOn(b bool) string {
+	if b {
+		return "on"
+	}
+	return ""
+}
+
+// setTrain switches between training and inference as a whole.
+func setTrain(w *Workload, v string) error {
+	on, err := parseBool(v)
+	switch {
+	case err != nil:
+		return errors.New(quote(v) + ` is neither on nor off: training has fields, such as {optimizer: adam}; leave it out for inference`)
+	case !on:
+		w.Train = nil
+	case w.Train == nil:
+		w.Train = new(Train)
+	}
+	return nil
+}
+
+func formatSeed(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func parseSeed(s string) (uint64, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
+	if err != nil || n == 0 {
+		return 0, errors.New(quote(s) + " is not a whole number of at least 1")
+	}
+	return n, nil
+}
+
+// Auto is the value of Input.Prefetch that lets the buffer grow.
+const Auto = -1
+
+func formatPrefetch(n int) string {
+	if n == Auto {
+		return "auto"
+	}
+	return formatInt(n)
+}
+
+func parsePrefetch(s string) (int, error) {
+	if strings.TrimSpace(s) == "auto" {
+		return Auto, nil
+	}
+	n, err := parseCount(s, 0)
+	if err != nil {
+		return 0, errors.New(quote(s) + ` is neither a number of batches nor "auto"`)
+	}
+	return n, nil
+}
+
+// Fields is the flat form: one value per dotted path, in a fixed order,
+// without the fields that mean their default. "train" is "on" when the
+// workload trains.
+func (w *Workload) Fields() event.Fields {
+	var f event.Fields
+	put := func(key, value string) {
+		if value != "" {
+			f = append(f, event.Field{Key: key, Value: value})
+		}
+	}
+	// The order of plainFields, with the parts that repeat where YAML has them.
+	for _, x := range plainFields {
+		if x.name == "placement.soft" {
+			w.putDevices(&f)
+		}
+		put(x.name, x.get(w))
+		if x.name == "train" && w.Train != nil {
+			for _, t := range trainFields {
+				put("train."+t.name, t.get(w.Train))
+			}
+		}
+	}
+	for i := range w.Placement.Rules {
+		for _, x := range ruleFields { // both, even empty: the rule must not vanish
+			f = append(f, event.Field{Key: "placement.rules." + itoa(i) + "." + x.name, Value: x.get(&w.Placement.Rules[i])})
+		}
+	}
+	return f
+}
+
+func (w *Workload) putDevices(f *event.Fields) {
+	for i := range w.Devices {
+		for k, x := range deviceFields {
+			// The first field stands for the device itself.
+			if v := x.get(&w.Devices[i]); v != "" || k == 0 {
+				*f = append(*f, event.Field{Key: "devices." + itoa(i) + "." + x.name, Value: v})
+			}
+		}
+	}
+}
+
+// FromFields reads a flat form. It is strict: a key that names no field, one
+// that comes twice and a value that cannot be read are problems, returned
+// together; it does not Validate.
+func FromFields(f event.Fields) (*Workload, Problems) {
+	w := new(Workload)
+	var problems Problems
+	seen := make(map[string]bool, len(f))
+	for _, x := range f {
+		if seen[x.Key] {
+			problems.add(x.Key, "given twice: keep one")
+			continue
+		}
+		seen[x.Key] = true
+		if err := w.Set(x.Key, x.Value); err != nil {
+			problems = append(problems, asProblem(x.Key, err))
+		}
+	}
+	return w, problems
+}
+
+func asProblem(path string, err error) Problem {
+	var p Problem
+	if errors.As(err, (*problemError)(&p)) {
+		return p
+	}
+	return Problem{Path: path, Message: err.Error()}
+}
+
+// problemError lets a Problem travel as an error.
+type problemError Problem
+
+func (p problemError) Error() string { return Problem(p).String() }
+
+// Set changes one field by its dotted path, "devices.0.growth", from text as
+// in the workload file. A path one past the last device or rule adds one;
+// the value "none" removes what a path to a whole device or rule, or to all of
+// them, names. The error says what would have been right; the workload is then
+// unchanged.
+func (w *Workload) Set(path, value string) error {
+	if err := w.set(path, value); err != nil {
+		return problemError{Path: path, Message: err.Error()}
+	}
+	return nil
+}
+
+func (w *Workload) set(path, value string) error {
+	switch head, rest, _ := strings.Cut(path, "."); {
+	case head == "devices":
+		return setListed(&w.Devices, "device", rest, value, deviceFields)
+	case strings.HasPrefix(path, "placement.rules"):
+		rest = strings.TrimPrefix(strings.TrimPrefix(path, "placement.rules"), ".")
+		return setListed(&w.Placement.Rules, "rule", rest, value, ruleFields)
+	case head == "train" && rest != "":
+		t := new(Train)
+		if w.Train != nil {
+			*t = *w.Train
+		}
+		if err := setNamed(t, rest, value, trainFields); err != nil {
+			return err
+		}
+		w.Train = t
+		return nil
+	}
+	return setNamed(w, path, value, plainFields)
+}
+
+// setListed sets one field of one entry of a list.
+func setListed[T any](list *[]T, what, path, value string, fields []field[T]) error {
+	if path == "" {
+		if value == "none" {
+			*list = nil
+			return nil
+		}
+		return errors.New("expected a list of " + what + `s, or "none"`)
+	}
+	number, name, whole := strings.Cut(path, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return errors.New(quote(number) + " is not the number of a " + what + ": the first is 0")
+	}
+	if !whole && value == "none" && n < len(*list) {
+		*list = slices.Delete(slices.Clone(*list), n, n+1)
+		return nil
+	}
+	switch {
+	case n > len(*list):
+		return errors.New("there is no " + what + " " + itoa(n) + ": the next one would be number " + itoa(len(*list)))
+	case n >= MaxListed:
+		return errors.New("more than " + itoa(MaxListed) + " " + what + "s")
+	case name == "":
+		return errors.New("expected a " + what + " with fields: " + strings.Join(names(fields), ", "))
+	}
+	var entry T
+	if n < len(*list) {
+		entry = (*list)[n]
+	}
+	if err := setNamed(&entry, name, value, fields); err != nil {
+		return err
+	}
+	// A copy, so that a workload cloned by value does not change with us.
+	grown := append(slices.Clone((*list)[:n]), entry)
+	if n+1 < len(*list) {
+		grown = append(grown, (*list)[n+1:]...)
+	}
+	*list = grown
+	return nil
+}
+
+func setNamed[T any](t *T, name, value string, fields []field[T]) error {
+	for _, f := range fields {
+		if f.name == name {
+			return f.set(t, value)
+		}
+	}
+	known := names(fields)
+	if _, top := any(t).(*Workload); top {
+		known = Paths()
+	}
+	return errors.New(unknownField(name, known))
+}
+
+func unknownField(name string, known []string) string {
+	msg := "no field of this name"
+	// A leaf that lives elsewhere ("optimizer") is the likeliest mistake.
+	for _, k := range known {
+		if strings.HasSuffix(k, "."+name) {
+			return msg + ": did you mean " + quote(k) + "?"
+		}
+	}
+	if n := nearest(name, known); n != "" {
+		return msg + ": did you mean " + quote(n) + "?"
+	}
+	return msg + ". Known: " + strings.Join(known, ", ")
+}
+
+func names[T any](fields []field[T]) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.name
+	}
+	return out
+}
+
+// Paths lists every path that Set knows, with N for the number of a device or
+// rule.
+func Paths() []string {
+	var out []string
+	for _, f := range plainFields {
+		if f.name == "placement.soft" {
+			for _, d := range deviceFields {
+				out = append(out, "devices.N."+d.name)
+			}
+		}
+		out = append(out, f.name)
+		if f.name == "train" {
+			for _, t := range trainFields {
+				out = append(out, "train."+t.name)
+			}
+		}
+	}
+	for _, r := range ruleFields {
+		out = append(out, "placement.rules.N."+r.name)
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package api
+
+import "strings"
+
+// nearest returns the known word that a misspelt one most likely meant, or "".
+func nearest(word string, known []string) string {
+	w := strings.ToLower(word)
+	best, bestCost := "", len(w)/2+2
+	for _, k := range known {
+		l := strings.ToLower(k)
+		cost := editDistance(w, l)
+		if len(w) >= 2 && (strings.HasPrefix(l, w) || strings.HasPrefix(w, l)) {
+			cost = 0
+		} else if len(w) >= 3 && strings.Contains(l, w) {
+			cost = min(cost, 1)
+		}
+		if cost < bestCost {
+			best, bestCost = k, cost
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, removals and replacements of bytes. Words
+// longer than any name of ours are as far away as they are long, so that a
+// huge word costs nothing.
+func editDistance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return max(len(a), len(b))
+	}
+	var rows [2][66]int
+	prev, cur := rows[0][:], rows[1][:]
+	for j := 0; j <= len(b); j++ {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := prev[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			cur[j] = min(change, prev[j]+1, cur[j-1]+1)
+		}
+		prev, cur = cur, prev
+	}
+	return prev[len(b)]
+}
+
+// unknown words a complaint about a name: what it is, the nearest known one,
+// and all of them.
+func unknown(what, got string, known []string) string {
+	var b strings.Builder
+	b.WriteString("unknown ")
+	b.WriteString(what)
+	b.WriteString(" ")
+	b.WriteString(quote(got))
+	if n := nearest(got, known); n != "" {
+		b.WriteString(": did you mean ")
+		b.WriteString(quote(n))
+		b.WriteString("?")
+	}
+	if len(known) > 0 {
+		b.WriteString(" Known: ")
+		b.WriteString(strings.Join(known, ", "))
+	}
+	return b.String()
+}

@@ -1,0 +1,259 @@
+package workfile
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tideline/protocol/api"
+)
+
+var known = api.Known{Presets: []string{"t4-16g", "a100-40g"}, Models: []string{"mlp", "lenet5"}}
+
+const whole = `# everything
+name: my run
+model: lenet5
+mode: eager
+train: {optimizer: sgd, learning_rate: 0.05, precision: float32}
+batch: [32, 48]
+steps: 7
+seed: 9
+input:
+  source: digits
+  map: {parallel: 4, cost: 300us}
+  shuffle: 1024
+  prefetch: auto
+devices:
+  - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: bfc}
+  - preset: a100-40g
+    card: mine
+    logical: [1GiB, 512 MiB]
+placement:
+  soft: false
+  rules:
+    - {match: "conv2/*", device: "/GPU:2"}
+    - match: "fc*"
+      device: /CPU:0
+`
+
+func wholeWorkload() *api.Workload {
+	no := false
+	return &api.Workload{
+		Name: "my run", Model: "lenet5", Mode: api.Eager,
+		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32"},
+		Batch: []int{32, 48}, Steps: 7, Seed: 9,
+		Input: api.Input{Source: "digits", Map: api.Map{Parallel: 4, Cost: 300_000}, Shuffle: 1024, Prefetch: api.Auto},
+		Devices: []api.Device{
+			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "bfc"},
+			{Preset: "a100-40g", Card: "mine", Logical: []int64{1 << 30, 512 << 20}},
+		},
+		Placement: api.Placement{Soft: &no, Rules: []api.Rule{{Match: "conv2/*", Device: "/GPU:2"}, {Match: "fc*", Device: "/CPU:0"}}},
+	}
+}
+
+func TestReadsEveryField(t *testing.T) {
+	w, problems := Read([]byte(whole), known)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if want := wholeWorkload(); !reflect.DeepEqual(w, want) {
+		t.Errorf("read %+v\nwant %+v", w, want)
+	}
+}
+
+func TestReadsJSON(t *testing.T) {
+	w, problems := Read([]byte(`{"model":"mlp","train":{},"batch":16,"devices":[{"preset":"t4-16g","growth":true}],
+	"input":{"prefetch":2}}`), known)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if w.Train == nil || w.Batch[0] != 16 || !w.Devices[0].Growth || w.Input.Prefetch != 2 {
+		t.Errorf("read %+v", w)
+	}
+}
+
+func TestEmptyValuesMeanDefaults(t *testing.T) {
+	w, problems := Read([]byte("model: mlp\nbatch:\ntrain: ~\ninput:\ndevices: []\nplacement: {}\n"), known)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if want := (&api.Workload{Model: "mlp"}); !reflect.DeepEqual(w, want) {
+		t.Errorf("read %+v", w)
+	}
+}
+
+func TestProblemsNameLineAndFix(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string // line: path: part of the message
+	}{
+		{"empty", "", []string{"0::empty"}},
+		{"only a comment", "# hello\n", []string{"0::empty"}},
+		{"not a mapping", "- a\n", []string{"1::list of fields"}},
+		{"syntax", "model: mlp\n  x: [\n", []string{"2::not readable as YAML"}},
+		{"tab", "model: mlp\ninput:\n\tsource: digits\n", []string{"3::not readable as YAML"}},
+		{"two documents", "model: mlp\n---\nmodel: mlp\n", []string{"2::second document"}},
+		{"unknown field", "model: mlp\nmodee: graph\n", []string{`2:modee:did you mean "mode"`}},
+		{"unknown nested field", "model: mlp\ntrain: {optimiser: adam}\n", []string{`2:train.optimiser:did you mean "optimizer"`}},
+		{"field in the wrong place", "model: mlp\noptimizer: adam\n", []string{`2:optimizer:did you mean "train.optimizer"`}},
+		{"unknown device field", "model: mlp\ndevices:\n  - preset: t4-16g\n    limit: 4GiB\n", []string{`4:devices.0.limit:did you mean "memory_limit"`}},
+		{"twice", "model: mlp\nsteps: 1\nsteps: 2\n", []string{"3:steps:first on line 2"}},
+		{"unknown model", "model: lenet\n", []string{`1:model:did you mean "lenet5"`}},
+		{"no model", "steps: 3\n", []string{"1:model:missing"}},
+		{"unknown preset", "model: mlp\ndevices:\n  - {preset: t4}\n", []string{`3:devices.0.preset:did you mean "t4-16g"`}},
+		{"no preset", "model: mlp\ndevices:\n  - {growth: true}\n", []string{`3:devices.0.preset:missing`}},
+		{"growth and limit", "model: mlp\ndevices:\n  - preset: t4-16g\n    growth: true\n    memory_limit: 4GiB\n", []string{"4:devices.0.growth:TensorFlow"}},
+		{"growth and logical", "model: mlp\ndevices:\n  - preset: t4-16g\n    logical: [1GiB]\n    growth: on\n", []string{"5:devices.0.growth:drops it silently"}},
+		{"limit and logical", "model: mlp\ndevices:\n  - {preset: t4-16g, logical: [1GiB], memory_limit: 1GiB}\n", []string{"3:devices.0.memory_limit:single logical device"}},
+		{"growth differs", "model: mlp\ndevices:\n  - {preset: t4-16g, growth: true}\n  - {preset: t4-16g}\n", []string{"4:devices.1.growth:cannot differ"}},
+		{"growth beside a limit", "model: mlp\ndevices:\n  - {preset: t4-16g, growth: true}\n  - {preset: t4-16g, memory_limit: 1GiB}\n", []string{"3:devices.0.growth:no effect"}},
+		{"a card twice", "model: mlp\ndevices:\n  - {preset: t4-16g, card: a}\n  - {preset: t4-16g, card: a}\n", []string{"4:devices.1.card:logical: [1GiB, 1GiB]"}},
+		{"missing device", "model: mlp\ndevices:\n  - {preset: t4-16g}\nplacement:\n  rules:\n    - {match: a, device: /GPU:1}\n", []string{"6:placement.rules.0.device:/CPU:0, /GPU:0"}},
+		{"no such CPU", "model: mlp\nplacement: {rules: [{match: a, device: \"/CPU:1\"}]}\n", []string{"2:placement.rules.0.device:does not exist"}},
+		{"no device name", "model: mlp\nplacement: {rules: [{match: a, device: /TPU:0}]}\n", []string{"2:placement.rules.0.device:not a device name"}},
+		{"batch zero", "model: mlp\nbatch: 0\n", []string{"2:batch:at least 1"}},
+		{"batch in a list", "model: mlp\nbatch: [32, -1]\n", []string{"2:batch:at least 1"}},
+		{"batch a word", "model: mlp\nbatch: many\n", []string{"2:batch:whole number"}},
+		{"batch empty", "model: mlp\nbatch: []\n", []string{"2:batch:empty list"}},
+		{"batch too large", "model: mlp\nbatch: 1000000\n", []string{"2:batch:65536"}},
+		{"batch nested", "model: mlp\nbatch: [[1]]\n", []string{"2:batch:single values"}},
+		{"list where one value goes", "model: [mlp]\n", []string{"1:model:single value", "1:model:"}[:1]},
+		{"fields where one value goes", "model: {a: b}\n", []string{"1:model:single value"}},
+		{"value where fields go", "model: mlp\ninput: digits\n", []string{"2:input:expected fields"}},
+		{"value where a list goes", "model: mlp\ndevices: gpu\n", []string{"2:devices:expected a list"}},
+		{"fields where a list goes", "model: mlp\ndevices: {preset: t4-16g}\n", []string{"2:devices:expected a list"}},
+		{"word in the list", "model: mlp\ndevices: [gpu]\n", []string{"2:devices.0:expected fields"}},
+		{"train a word", "model: mlp\ntrain: adam\n", []string{"2:train:optimizer: adam"}},
+		{"duration without unit", "model: mlp\ninput: {map: {cost: 300}}\n", []string{"2:input.map.cost:300us"}},
+		{"size with a wrong unit", "model: mlp\ndevices: [{preset: t4-16g, memory_limit: 4 Gigs}]\n", []string{"2:devices.0.memory_limit:4GiB"}},
+		{"soft", "model: mlp\nplacement: {soft: maybe}\n", []string{"2:placement.soft:neither true nor false"}},
+		{"prefetch", "model: mlp\ninput: {prefetch: lots}\n", []string{`2:input.prefetch:"auto"`}},
+		{"negative prefetch", "model: mlp\ninput: {prefetch: -1}\n", []string{`2:input.prefetch:"auto"`}},
+		{"mode", "model: mlp\nmode: grpah\n", []string{`2:mode:did you mean "graph"`}},
+		{"learning rate", "model: mlp\ntrain: {learning_rate: .nan}\n", []string{"2:train.learning_rate:above 0"}},
+		{"merge key", "model: mlp\n<<: {steps: 3}\n", []string{"2:<<:merge keys"}},
+		{"tag", "model: !!binary bWxw\n", []string{"1:model:tag"}},
+		{"dotted key", "model: mlp\ninput.source: digits\n", []string{"2::name of a field"}},
+		{"self-containing alias", "model: mlp\ninput: &a\n  map: *a\n", []string{"3:input.map"}},
+		{"all of them", "model: lenet\nbatch: 0\nsteps: -4\ndevices: [{preset: x9}]\n", []string{"1:model", "2:batch", "3:steps", "4:devices.0.preset"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, got := Read([]byte(tt.text), known)
+			if tt.name == "self-containing alias" {
+				if len(got) == 0 || !strings.HasPrefix(got[0].Path, "input.map") {
+					t.Fatalf("got %v", got)
+				}
+				return
+			}
+			if len(got) != len(tt.want) {
+				t.Fatalf("got %d problems, want %d:\n%v", len(got), len(tt.want), got)
+			}
+			for i, want := range tt.want {
+				f := strings.SplitN(want, ":", 3)
+				line, _ := strconv.Atoi(f[0])
+				if got[i].Line != line || got[i].Path != f[1] || len(f) > 2 && !strings.Contains(got[i].Message, f[2]) {
+					t.Errorf("got  %v\nwant %s", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+func TestHostileTextIsBounded(t *testing.T) {
+	laughs := "a: &a [1,1,1,1,1,1,1,1,1]\n"
+	for c := 'b'; c < 'k'; c++ {
+		p := string(c - 1)
+		laughs += string(c) + ": &" + string(c) + " [*" + strings.Repeat(p+",*", 8) + p + "]\n"
+	}
+	tests := map[string]string{
+		"laughs":       laughs + "batch: *j\n",
+		"devices":      "model: mlp\nx: &x {preset: t4-16g}\ndevices: [" + strings.Repeat("*x,", 50_000) + "]\n",
+		"depth":        "model: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
+		"deep groups":  "input: " + strings.Repeat("{map: ", 2_000) + "1" + strings.Repeat("}", 2_000),
+		"large":        "model: " + strings.Repeat("x", MaxSize),
+		"many unknown": strings.Repeat("q", 1) + ": 1\n" + manyKeys(5_000),
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, problems := Read([]byte(text), known)
+			if len(problems) == 0 {
+				t.Fatal("accepted")
+			}
+			if len(w.Devices) > api.MaxListed || len(problems) > 2*maxFound {
+				t.Errorf("%d devices, %d problems", len(w.Devices), len(problems))
+			}
+			for _, p := range problems {
+				if len(p.Message) > 2_000 {
+					t.Errorf("message of %d bytes", len(p.Message))
+				}
+			}
+		})
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("k" + strconv.Itoa(i) + ": 1\n")
+	}
+	return b.String()
+}
+
+func TestWriteThenReadIsTheSame(t *testing.T) {
+	no := false
+	tests := []*api.Workload{
+		{Model: "mlp"},
+		{Model: "mlp", Train: &api.Train{}},
+		{Name: "true", Model: "mlp", Batch: []int{1}},
+		{Name: "a: b # c \"d\"", Model: "mlp", Devices: []api.Device{{Preset: "t4-16g", Card: "12"}, {Preset: "a100-40g", Held: 1 << 30}}},
+		{Model: "mlp", Placement: api.Placement{Soft: &no, Rules: []api.Rule{{Match: "*", Device: "/CPU:0"}}}},
+		wholeWorkload(),
+	}
+	for _, w := range tests {
+		text, err := Write(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, problems := Read(text, known)
+		if len(problems) > 0 || !reflect.DeepEqual(got, w) {
+			t.Errorf("%v\nwrote\n%s\nread %+v\nfrom %+v", problems, text, got, w)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(`{"model":"mlp","devices":[{"preset":"t4-16g","logical":["1GiB"]}]}`))
+	f.Add([]byte("a: &a [*a]\nmodel: *a\n"))
+	f.Add([]byte("train: {}\nbatch: [1,2]\n? [x]\n: y\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		w, problems := Read(text, known)
+		if len(problems) > 0 {
+			return
+		}
+		out, err := Write(w)
+		if err != nil {
+			t.Fatalf("a valid workload cannot be written: %v", err)
+		}
+		again, problems := Read(out, known)
+		if len(problems) > 0 || !reflect.DeepEqual(normal(w), normal(again)) {
+			t.Fatalf("%v\nwrote\n%s\nread %+v\nfrom %+v", problems, out, again, w)
+		}
+	})
+}
+
+// normal takes the difference between no list and an empty one away.
+func normal(w *api.Workload) *api.Workload {
+	c := w.Clone()
+	if len(c.Devices) == 0 {
+		c.Devices = nil
+	}
+	for i := range c.Devices {
+		if len(c.Devices[i].Logical) == 0 {
+			c.Devices[i].Logical = nil
+		}
+	}
+	return c
+}
