@@ -41,6 +41,29 @@ func (d *Decoder) AllowStringGap(n int) { d.gap = n }
 // unknown kind are skipped. On an error into is returned as it was. Checksums
 // are left to Next.
 func (d *Decoder) Decode(frame []byte, into []event.Event) ([]event.Event, error) {
+	return d.decode(frame, into, true, true)
+}
+
+// DecodePayload is Decode for a payload that the caller has inflated, as a
+// browser can natively.
+func (d *Decoder) DecodePayload(h *Header, raw []byte, into []event.Event) ([]event.Event, error) {
+	return d.payload(h, raw, into, true, true)
+}
+
+// DecodeEvents is Decode without the strings: Strings stays as it is, and no
+// string need have been seen before. Ids stay numbers that another table may
+// resolve. For random access.
+func (d *Decoder) DecodeEvents(frame []byte, into []event.Event) ([]event.Event, error) {
+	return d.decode(frame, into, true, false)
+}
+
+// DecodeStrings gathers the strings of a whole block and leaves its events.
+func (d *Decoder) DecodeStrings(frame []byte) error {
+	_, err := d.decode(frame, nil, false, true)
+	return err
+}
+
+func (d *Decoder) decode(frame []byte, into []event.Event, events, strings bool) ([]event.Event, error) {
 	h, err := ParseHeader(frame)
 	if err != nil {
 		return into, err
@@ -57,27 +80,27 @@ func (d *Decoder) Decode(frame []byte, into []event.Event) ([]event.Event, error
 			return into, err
 		}
 	}
-	return d.DecodePayload(&h, raw, into)
+	return d.payload(&h, raw, into, events, strings)
 }
 
-// DecodePayload is Decode for a payload that the caller has inflated, as a
-// browser can natively.
-func (d *Decoder) DecodePayload(h *Header, raw []byte, into []event.Event) ([]event.Event, error) {
+func (d *Decoder) payload(h *Header, raw []byte, into []event.Event, events, strings bool) ([]event.Event, error) {
 	cols, err := split(raw)
 	if err != nil {
 		return into, err
 	}
-	texts, err := d.checkStrings(h, &cols)
-	if err != nil {
-		return into, err
+	var lengths []int
+	if strings {
+		if lengths, err = d.checkStrings(h, &cols); err != nil {
+			return into, err
+		}
 	}
 	out := into
-	if h.Kind == Events {
+	if events && h.Kind == Events {
 		if out, err = d.events(h, &cols, into); err != nil {
 			return into, err
 		}
 	}
-	d.addStrings(h, texts, cols[colStringBytes].b)
+	d.addStrings(h, lengths, cols[colStringBytes].b)
 	return out, nil
 }
 
