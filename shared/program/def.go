@@ -13,12 +13,15 @@ type Def struct {
 	// input, None where there is none. grads[i] is the gradient of output i.
 	Grad func(b *Builder, n NodeID, grads []ValueID) []ValueID
 	// Workspace is the bytes of temporary memory that the kernel asks for on
-	// an accelerator after its outputs; nil means none.
+	// an accelerator after its outputs; nil means none. It is asked for with
+	// retry off: the kernel is right without it, only slower.
 	Workspace func(p *Program, n *Node) int64
-	// Forwardable lists the inputs that output 0 may take over in place, in
-	// the order in which they are tried (spec: same type and element count,
-	// sole owner).
+	// Forwardable lists the inputs that output ForwardOutput may take over in
+	// place, in the order in which they are tried (same type and element
+	// count, sole owner).
 	Forwardable []int
+	// ForwardOutput is 0 but for ops whose first output has another shape.
+	ForwardOutput int
 	// Alias is set for ops whose output is input 0's buffer: Reshape, Identity.
 	Alias bool
 	// HostInputs lists inputs that an accelerator's kernel wants in host memory.

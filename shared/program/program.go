@@ -5,6 +5,11 @@ package program
 // outlive the step. It is the same for every executor; eager execution walks
 // Nodes in order, graph execution goes by the edges.
 //
+// A variable enters the graph through one Variable node, whose output is the
+// variable's own buffer. Ops that change a variable (Assign, Apply…) take that
+// value as an input, write into it, and have a control edge from every node
+// that reads it, so that a step never sees a weight half updated.
+//
 // A program is built for one batch size; another batch means another Program,
 // as another shape means another trace of a tf.function.
 type Program struct {
@@ -56,7 +61,8 @@ const (
 	RoleGradient           // of a variable
 	RoleActivationGradient // of anything else
 	RoleConstant
-	RoleOutput // fetched
+	RoleOutput    // fetched
+	RoleTemporary // scratch between the ops of an update
 )
 
 // Variable is state that outlives the step: a weight, or an optimizer's slot.
@@ -114,16 +120,20 @@ type Node struct {
 	Attrs   Attrs
 	Device  string // asked for by the program itself; "" leaves it to rules and defaults
 	Phase   Phase
+	// Of is, for a backward node, the forward node whose gradient it belongs
+	// to, so that a placer can keep the two together; None otherwise.
+	Of NodeID
 }
 
-// Op names an operation; the table of definitions is Ops.
+// Op names an operation; op.go lists them, Lookup gives their definitions.
 type Op string
 
 // Attrs are an op's compile-time arguments. One struct for all ops: the
 // fields that an op reads are named at its definition.
 type Attrs struct {
-	Variable   VariableID // Variable, Assign…, Apply…: which one
-	Slots      [2]VariableID
+	Variable   VariableID    // Variable, Assign…, Apply…: which one; None elsewhere
+	Slots      [2]VariableID // ApplyAdam: m, v; None elsewhere
+	DType      DType         // Const, Cast: of the output
 	Strides    [2]int64
 	Window     [2]int64
 	Padding    Padding
@@ -131,8 +141,7 @@ type Attrs struct {
 	TransposeB bool
 	Axes       []int64
 	Shape      Shape   // Reshape, BroadcastTo: the target; Conv2DBackprop…: the size
-	Value      float64 // constants, learning rate
-	Values     [4]float64
+	Value      float64 // Const: of every element
 }
 
 // Padding of a window op, as TensorFlow names it.

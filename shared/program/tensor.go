@@ -69,3 +69,6 @@ func (s Shape) String() string {
 	}
 	return string(append(b, ']'))
 }
+
+// Float says whether the type is a floating one.
+func (d DType) Float() bool { return d <= BFloat16 }
