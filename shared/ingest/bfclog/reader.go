@@ -1,0 +1,261 @@
+package bfclog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Bounds of what one text may make the reader hold. They are far above real
+// dumps (the largest seen list 9,000 chunks).
+const (
+	maxDumps    = 512
+	maxChunks   = 1 << 20 // of all dumps together
+	maxSmall    = 1 << 14 // of any other list of one dump
+	maxNotices  = 1024
+	maxOpen     = 16 // dumps that interleave
+	maxRefusals = 4096
+)
+
+// ErrNothing: the text holds no out-of-memory report of this family.
+var ErrNothing = errors.New("no out-of-memory text of a BFC allocator in it")
+
+// Read reads a text to its end. With ErrNothing the Log still tells how much
+// was read; another error is the reader's own, and what came before it is
+// returned.
+func Read(r io.Reader) (*Log, error) {
+	in := newLines(r)
+	p := parser{log: &Log{}}
+	for {
+		raw, err := in.next()
+		if err != nil {
+			p.log.Lines, p.log.Bytes = in.n, in.read
+			p.finish()
+			if err != io.EOF {
+				return p.log, fmt.Errorf("read log after line %d: %w", in.n, err)
+			}
+			if len(p.log.Dumps) == 0 {
+				return p.log, ErrNothing
+			}
+			return p.log, nil
+		}
+		for _, s := range splitGlued(raw) {
+			p.line(p.prefixes.parse(in.n, s))
+		}
+	}
+}
+
+// parser assigns each line to the dump that expects it. Several may be open at
+// once, because allocators of one process and several processes print at the
+// same time.
+type parser struct {
+	log      *Log
+	prefixes prefixes
+	open     []*Dump // most recently touched last
+	refusals []refusal
+	pinned   []refusal
+	chunks   int
+	loose    []looseError
+	broken   record // a line that a terminal may have broken in two
+	lastList *Dump  // whose last line was a chunk, for the same reason
+	lastBody string
+	barOf    *Dump
+	collect  bool
+}
+
+type refusal struct {
+	source string
+	bytes  int64
+}
+
+// looseError is a failing op's error text that no dump has claimed yet.
+type looseError struct {
+	line      int
+	source    string
+	allocator string
+	tensor    Tensor
+	bytes     Size
+}
+
+func (p *parser) line(r record) {
+	if p.joinBroken(r) {
+		return
+	}
+	p.barPiece(r)
+	if p.dispatch(r) {
+		return
+	}
+	p.rejoin(r)
+}
+
+// joinBroken completes a line that could not be read by the unstamped line
+// after it.
+func (p *parser) joinBroken(r record) bool {
+	b := p.broken
+	p.broken = record{}
+	if b.body == "" || r.filed || r.body == "" {
+		return false
+	}
+	for _, sep := range []string{"", " "} {
+		j := b
+		j.body += sep + r.body
+		if p.dispatch(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// rejoin keeps an unreadable line of the allocator for the line after it, and
+// continues a chunk line whose tail a terminal moved to the next line.
+func (p *parser) rejoin(r record) {
+	if r.bfc {
+		p.broken = r
+		return
+	}
+	if p.lastList == nil || r.body == "" || !chunkTail(r.body) {
+		return
+	}
+	for _, sep := range []string{"", " "} {
+		c, ok := parseChunk(p.lastBody + sep + r.body)
+		if ok && p.lastList.replaceLast(c) {
+			break
+		}
+	}
+	p.lastList = nil
+}
+
+func chunkTail(s string) bool {
+	if strings.HasPrefix(s, "next ") || strings.HasPrefix(s, "of size ") || strings.HasPrefix(s, "size ") {
+		return true
+	}
+	i := 0
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	return i > 0 && i <= 19 && (i == len(s) || strings.HasPrefix(s[i:], " next "))
+}
+
+// barPiece appends the rest of a bar that a terminal broke.
+func (p *parser) barPiece(r record) {
+	d := p.barOf
+	p.barOf = nil
+	if d != nil && !r.filed && isBar(r.body) && len(d.Bar)+len(r.body) <= 100 {
+		d.Bar += r.body
+	}
+}
+
+// dispatch reads one message and reports whether it was understood.
+func (p *parser) dispatch(r record) bool {
+	if r.body == "" {
+		return p.emptyLine(r)
+	}
+	if p.one(r) {
+		return true
+	}
+	// Severity letter of a log that lacks time and file.
+	if b := r.body; len(b) > 2 && b[1] == ' ' && strings.IndexByte("IWEF", b[0]) >= 0 {
+		r.body = strings.TrimSpace(b[2:])
+		return p.one(r)
+	}
+	return false
+}
+
+func (p *parser) emptyLine(r record) bool {
+	if r.bfc { // the bar of a Windows build may be empty
+		if d := p.pick(r, func(d *Dump) bool { return !d.HasBar && d.HasStats }); d != nil {
+			d.HasBar = true
+			d.advance(phaseBar)
+		}
+	}
+	return true
+}
+
+func (p *parser) one(r record) bool {
+	b := r.body
+	switch {
+	case strings.HasPrefix(b, "Allocator (") && strings.Contains(b, "ran out of memory trying to allocate"):
+		return p.request(r)
+	case strings.HasPrefix(b, "BFCAllocator dump for "):
+		return p.header(r)
+	case strings.HasPrefix(b, "Bin ("):
+		return p.bin(r)
+	case strings.HasPrefix(b, "Bin for "):
+		return p.target(r)
+	case strings.HasPrefix(b, "Size:") && strings.Contains(b, "in_use"):
+		return p.state(r)
+	case strings.HasPrefix(b, "Next region of size "):
+		return p.region(r)
+	case strings.HasPrefix(b, "Chunk at"), strings.HasPrefix(b, "InUse at"), strings.HasPrefix(b, "Free at"),
+		strings.HasPrefix(b, "InUse  at"), strings.HasPrefix(b, "Free  at"), strings.HasPrefix(b, "Free   at"):
+		return p.chunk(r)
+	case strings.Contains(b, "Summary of in-use Chunks by size"):
+		return p.summaryHeader(r)
+	case strings.Contains(b, " Chunks of size "):
+		return p.class(r)
+	case strings.HasPrefix(b, "Sum Total of in-use chunks:"):
+		return p.sumTotal(r)
+	case strings.HasPrefix(b, "total_region_allocated_bytes_:"), strings.HasPrefix(b, "Total bytes in pool:"):
+		return p.pool(r)
+	case strings.HasPrefix(b, "Allocator memory summary:"), strings.HasPrefix(b, "Allocator region growth hint:"):
+		return p.poolSummary(r)
+	case b == "Stats:":
+		return p.stats(r)
+	case b == "<allocator contains no memory>", (r.bfc || len(b) == 100) && isBar(b), len(b) == 102 && isBar(b[2:]):
+		return p.bar(r)
+	case isGap(b):
+		return p.gap(r)
+	}
+	return p.statsField(r) || p.elsewhere(r)
+}
+
+// pick returns the most recently touched open dump of the line's source that
+// the condition holds for, and marks it as touched.
+func (p *parser) pick(r record, want func(*Dump) bool) *Dump {
+	for i := len(p.open) - 1; i >= 0; i-- {
+		d := p.open[i]
+		if d.Source == r.source && want(d) {
+			copy(p.open[i:], p.open[i+1:])
+			p.open[len(p.open)-1] = d
+			return d
+		}
+	}
+	return nil
+}
+
+// pickOrNew falls back on a new dump, whose head the text lacks.
+func (p *parser) pickOrNew(r record, wants ...func(*Dump) bool) *Dump {
+	for _, want := range wants {
+		if d := p.pick(r, want); d != nil {
+			return d
+		}
+	}
+	return p.newDump(r)
+}
+
+// newDump opens a dump; nil when the text holds more than the reader keeps.
+func (p *parser) newDump(r record) *Dump {
+	d := &Dump{Line: r.num, Source: r.source, order: len(p.log.Dumps), Collected: p.collect}
+	p.collect = false
+	if len(p.log.Dumps) >= maxDumps {
+		p.log.Cut = fmt.Sprintf("more than %d dumps: those from line %d on were left out", maxDumps, r.num)
+	} else {
+		p.log.Dumps = append(p.log.Dumps, d)
+	}
+	if len(p.open) == maxOpen {
+		p.open = append(p.open[:0], p.open[1:]...)
+	}
+	p.open = append(p.open, d)
+	return d
+}
+
+// latest returns the newest dump of a source, open or not.
+func (p *parser) latest(source string, want func(*Dump) bool) *Dump {
+	for i := len(p.log.Dumps) - 1; i >= 0 && i >= len(p.log.Dumps)-maxOpen; i-- {
+		if d := p.log.Dumps[i]; d.Source == source && want(d) {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package bfclog
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes as a log tells it: exactly, as rounded text
+// ("585.94MiB"), or not at all. The zero value is unknown.
+type Size struct {
+	N      int64  // the bytes, or the figure in Text times its unit
+	Lo, Hi int64  // every count of bytes that prints like this, inclusive
+	Text   string // as printed, when it was printed with a unit
+	Known  bool
+}
+
+// ExactSize is a count of bytes printed in full.
+func ExactSize(n int64) Size { return Size{N: n, Lo: n, Hi: n, Known: true} }
+
+// Exact says whether the byte count is known to the byte.
+func (s Size) Exact() bool { return s.Known && s.Lo == s.Hi }
+
+// Or is s, or other when s is unknown.
+func (s Size) Or(other Size) Size {
+	if s.Known {
+		return s
+	}
+	return other
+}
+
+const sizeUnits = "KMGTPE"
+
+// Human prints n as the allocator does: whole bytes below 1024, then integer
+// division by 1024 down to below a mebi-unit, and one decimal for KiB, two for
+// larger units. The truncation matters: 4000000000 is 3.72GiB, not 3.73GiB.
+func Human(n int64) string {
+	if n == math.MinInt64 {
+		return "-8E"
+	}
+	sign := ""
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	if n < 1024 {
+		return sign + strconv.FormatInt(n, 10) + "B"
+	}
+	unit, digits := 0, 1
+	for ; n >= 1<<20 && unit < len(sizeUnits)-1; unit++ {
+		n /= 1024
+		digits = 2
+	}
+	return sign + strconv.FormatFloat(float64(n)/1024, 'f', digits, 64) + sizeUnits[unit:unit+1] + "iB"
+}
+
+// ParseSize reads what Human prints.
+func ParseSize(text string) (Size, bool) {
+	s, rest := scanSize(text)
+	return s, s.Known && rest == ""
+}
+
+// scanSize reads a printed size at the start of s and returns what follows.
+func scanSize(s string) (Size, string) {
+	i := 0
+	if i < len(s) && s[i] == '-' {
+		i++
+	}
+	for i < len(s) && (isDigit(s[i]) || s[i] == '.') {
+		i++
+	}
+	num := s[:i]
+	unit, end := scanUnit(s, i)
+	if end < 0 {
+		return Size{}, s
+	}
+	f, err := strconv.ParseFloat(num, 64)
+	if err != nil {
+		return Size{}, s
+	}
+	size, ok := sizeOf(f, num, unit)
+	if !ok {
+		return Size{}, s
+	}
+	size.Text = s[:end]
+	return size, s[end:]
+}
+
+// scanUnit returns the unit's index (0 for bytes) and where it ends, or -1.
+func scanUnit(s string, i int) (unit, end int) {
+	if i < len(s) && s[i] == 'B' {
+		return 0, i + 1
+	}
+	if i+2 < len(s) && s[i+1] == 'i' && s[i+2] == 'B' {
+		if u := strings.IndexByte(sizeUnits, s[i]); u >= 0 {
+			return u + 1, i + 3
+		}
+	}
+	return 0, -1
+}
+
+// sizeOf works out which byte counts print as num and unit.
+func sizeOf(f float64, num string, unit int) (Size, bool) {
+	if unit == 0 {
+		n, err := strconv.ParseInt(num, 10, 64)
+		return ExactSize(n), err == nil
+	}
+	scale := math.Ldexp(1, 10*unit)
+	if math.Abs(f*scale) >= math.MaxInt64/2 {
+		return Size{}, false
+	}
+	if f < 0 {
+		n := int64(math.Round(f * scale))
+		return Size{N: n, Lo: n - int64(scale), Hi: n + int64(scale), Known: true}, true
+	}
+	half := 0.05
+	if unit > 1 {
+		half = 0.005
+	}
+	// The printed figure is a whole number of the next smaller unit, cut off
+	// and then divided by 1024.
+	lo, hi := math.Ceil((f-half)*1024), math.Floor((f+half)*1024)
+	small := scale / 1024
+	s := Size{N: int64(math.Round(f * scale)), Known: true}
+	s.Lo = max(0, int64(lo*small))
+	s.Hi = int64((hi+1)*small) - 1
+	return s, true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
