@@ -69,9 +69,13 @@ func (c *Card) Hold(bytes int64) bool {
 	return true
 }
 
+// DefaultBase is where a Space begins unless told otherwise. Address 0 is never
+// handed out: it stands for no block.
+const DefaultBase = 0x7f0000000000
+
 // SpaceOptions are the habits of a driver.
 type SpaceOptions struct {
-	Base        uint64 // first address for Up, one past the last for Down
+	Base        uint64 // first address for Up, one past the last for Down; 0 means DefaultBase
 	Order       Order
 	Gap         int64 // unused bytes left between ranges
 	Granularity int64 // sizes are rounded up to a multiple; 0 means 1
@@ -101,6 +105,9 @@ type span struct {
 
 // NewSpace checks the options and returns an empty space.
 func NewSpace(o SpaceOptions) (*Space, error) {
+	if o.Base == 0 {
+		o.Base = DefaultBase
+	}
 	if o.Granularity == 0 {
 		o.Granularity = 1
 	}
