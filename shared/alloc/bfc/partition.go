@@ -15,7 +15,7 @@ func (a *Allocator) findPartitioned(w *want) uint32 {
 	h = a.gap
 	a.gap = none
 	if w.end == tagUpper {
-		return a.use(a.carveHigh(h, w), w)
+		return a.use(a.carveHigh(h, w, true), w)
 	}
 	exact := a.o.Partition.Generation == Gen2
 	return a.use(a.carveLow(h, w, exact), w)
@@ -27,13 +27,14 @@ func (a *Allocator) reuse(h uint32, w *want) uint32 {
 	if w.end == tagLower {
 		return a.carveLow(h, w, p.Generation == Gen2 && p.Lower.Split == SplitExact)
 	}
-	if p.Generation == Gen2 && p.Upper.Split == SplitBFC {
-		c := &a.chunks[h]
-		if !a.worthSplitting(c.size-pad(c.addr, w.align), w.size) {
-			return a.splitPad(h, w.align)
-		}
+	if p.Generation == Gen1 || p.Upper.Split == SplitExact {
+		return a.carveHigh(h, w, true)
 	}
-	return a.carveHigh(h, w)
+	c := &a.chunks[h]
+	if !a.worthSplitting(c.size-pad(c.addr, w.align), w.size) {
+		return a.splitPad(h, w.align)
+	}
+	return a.carveHigh(h, w, false)
 }
 
 // carveLow takes the lowest aligned part of h. The rest keeps the tag; a
@@ -57,8 +58,9 @@ func (a *Allocator) carveLow(h uint32, w *want, exact bool) uint32 {
 }
 
 // carveHigh takes the highest aligned part of h. What lies below keeps the
-// tag; what lies above becomes a hole of the upper end.
-func (a *Allocator) carveHigh(h uint32, w *want) uint32 {
+// tag. What lies above an aligned end becomes a hole of the upper end, if exact
+// or worth a chunk.
+func (a *Allocator) carveHigh(h uint32, w *want, exact bool) uint32 {
 	c := &a.chunks[h]
 	start := (c.addr + c.size - w.size) &^ (w.align - 1)
 	if below := start - c.addr; below > 0 {
@@ -67,7 +69,7 @@ func (a *Allocator) carveHigh(h uint32, w *want) uint32 {
 		h = part
 	}
 	a.chunks[h].tag = tagUpper
-	if a.chunks[h].size > w.size {
+	if size := a.chunks[h].size; size > w.size && (exact || a.worthSplitting(size, w.size)) {
 		a.bin(a.split(h, w.size))
 	}
 	return h
