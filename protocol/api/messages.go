@@ -2,7 +2,7 @@ package api
 
 // Paths of the agent's HTTP interface. A request carries the agent's token as
 // "Authorization: Bearer TOKEN", as the cookie that the page's first visit
-// sets, or as ?token=TOKEN.
+// sets, or as ?token=TOKEN. An answer that is not a success is a Failure.
 const (
 	PathInfo   = "/api/v1/info"               // GET: Info
 	PathRuns   = "/api/v1/runs"               // GET: []RunInfo; POST: a workload (YAML or JSON) -> RunInfo
@@ -11,7 +11,7 @@ const (
 	PathFile   = "/api/v1/runs/{id}/file"     // GET: the .tideline file as far as it is written
 	PathStream = "/api/v1/runs/{id}/stream"   // WebSocket, subprotocol Subprotocol
 	PathOpen   = "/api/v1/files"              // GET: []RunInfo of files given on the command line; they stream like runs
-	PathCheck  = "/api/v1/workloads/validate" // POST: a workload -> Problems
+	PathCheck  = "/api/v1/workloads/validate" // POST: a workload -> Problems, an empty list when all is well
 )
 
 // Subprotocol is the WebSocket subprotocol of the event stream. The server's
@@ -24,11 +24,15 @@ const Subprotocol = "tideline.v1"
 //
 // Client: "start" {from, credit}: send blocks from that sequence number on,
 // at most credit bytes ahead; "credit" {credit}: that many bytes more;
-// "bye": the client is about to close.
+// "bye": the client is about to close. A message is sent while credit is above
+// zero and may overdraw it, or a block larger than the credit would never
+// come.
 //
 // Server: "hello" {run, version, from}: what follows starts at sequence number
-// from, after a block with all strings known so far; "end" {seq, reason}: all
-// was sent, the client closes; "error" {reason}: the stream cannot go on.
+// from, after a block with all strings known so far; from lies before the one
+// asked for when that was in the middle of a block, and the client skips what
+// it has. "end" {seq, reason}: all was sent, the client closes; "error"
+// {reason}: the stream cannot go on, the client closes.
 type Message struct {
 	Type    string   `json:"type"`
 	Run     *RunInfo `json:"run,omitempty"`
@@ -37,6 +41,12 @@ type Message struct {
 	Seq     uint64   `json:"seq,omitempty"`    // events in all
 	Credit  int64    `json:"credit,omitempty"` // bytes
 	Reason  string   `json:"reason,omitempty"`
+}
+
+// Failure is the body of every answer that is not a success.
+type Failure struct {
+	Error    string   `json:"error"`              // what happened and what to do
+	Problems Problems `json:"problems,omitempty"` // with status 422: what is wrong with the workload
 }
 
 // Info is what the page needs to know of the agent.
@@ -61,16 +71,26 @@ type Demo struct {
 	YAML  string `json:"yaml"`
 }
 
+// The states of a run. A run's end has the word of its event.EndReason.
+const (
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateOutOfMemory = "out of memory"
+	StateStopped     = "stopped"
+	StateFailed      = "failed"
+	StateFile        = "file" // opened, not run
+)
+
 // RunInfo is the state of one run or opened file.
 type RunInfo struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	State   string `json:"state"` // running, done, out of memory, stopped, failed, file
+	State   string `json:"state"` // one of the State constants
 	Step    int    `json:"step"`
 	Steps   int    `json:"steps"`
 	Events  uint64 `json:"events"`
 	Bytes   int64  `json:"bytes"` // of the recording
-	Error   string `json:"error,omitempty"`
+	Error   string `json:"error,omitempty"` // why it ended, or what is wrong with its recording
 	YAML    string `json:"yaml,omitempty"`    // the workload as it ran
 	Started string `json:"started,omitempty"` // RFC 3339
 }
