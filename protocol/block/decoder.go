@@ -141,19 +141,21 @@ type input struct {
 	bad bool
 }
 
+// uvarint reads numbers of one byte or two without a branch between them, as
+// Encoder.put writes them.
 func (c *input) uvarint() uint64 {
-	if c.n < len(c.b) && c.b[c.n] < 0x80 {
-		c.n++
-		return uint64(c.b[c.n-1])
+	if c.n+1 < len(c.b) {
+		b := c.b[c.n : c.n+2]
+		more := uint64(b[0] >> 7)
+		if second := uint64(b[1]) & -more; second < 0x80 {
+			c.n += 1 + int(more)
+			return uint64(b[0]&0x7f) | second<<7
+		}
 	}
 	return c.long()
 }
 
 func (c *input) long() uint64 {
-	if b := c.b[c.n:]; len(b) >= 2 && b[1] < 0x80 {
-		c.n += 2
-		return uint64(b[0]&0x7f) | uint64(b[1])<<7
-	}
 	v, n := binary.Uvarint(c.b[c.n:])
 	if n <= 0 {
 		c.bad = true

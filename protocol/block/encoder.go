@@ -3,7 +3,6 @@ package block
 import (
 	"compress/flate"
 	"encoding/binary"
-	"math/bits"
 
 	"tideline/protocol/event"
 )
@@ -42,7 +41,6 @@ type Encoder struct {
 	count     int
 	firstTime int64
 	sent      int
-	bytes     int // an estimate of the payload so far, events only
 
 	col    [numColumns]column
 	heads  []headKey
@@ -57,8 +55,21 @@ type column struct {
 	n int
 }
 
-// put appends v as a varint: seven bits a byte, lowest first.
+// put appends v as a varint: seven bits a byte, lowest first. One byte or two
+// are written without a branch, as which of them comes is hard to foresee.
 func (c *column) put(v uint64) {
+	if v >= 1<<14 {
+		c.putLong(v)
+		return
+	}
+	more := (0x7f - v) >> 63
+	b := c.b[c.n : c.n+2]
+	b[0] = byte(v) | byte(more<<7)
+	b[1] = byte(v >> 7)
+	c.n += 1 + int(more)
+}
+
+func (c *column) putLong(v uint64) {
 	b, n := c.b, c.n
 	for v >= 0x80 {
 		b[n] = byte(v) | 0x80
@@ -75,7 +86,10 @@ type headKey struct {
 	b uint64 // device, peer, allocator (16 bits each)
 }
 
-const headSlots = 1 << 11
+const (
+	headBits  = 10
+	headSlots = 1 << headBits
+)
 
 type headSlot struct {
 	key headKey
@@ -96,11 +110,11 @@ func NewEncoder(strings *event.Strings, opts Options) *Encoder {
 	}
 	e := &Encoder{strings: strings, opts: opts, first: opts.First, sent: max(1, opts.StringsSent)}
 	for i, w := range width {
-		e.col[i].b = make([]byte, w*opts.Events)
+		e.col[i].b = make([]byte, w*opts.Events+1) // put may touch one byte more
 	}
 	e.heads = make([]headKey, 0, 256)
 	e.live.ring = make([]liveBlock, opts.Events)
-	e.live.generation = 1 // the empty slots are of generation 0
+	e.live.base = 1 // above the empty slots
 	e.p.reset()
 	return e
 }
@@ -109,7 +123,16 @@ func NewEncoder(strings *event.Strings, opts Options) *Encoder {
 func (e *Encoder) Len() int { return e.count }
 
 // Size is about how many payload bytes they take before deflation.
-func (e *Encoder) Size() int { return e.bytes }
+func (e *Encoder) Size() int {
+	n := 12 * len(e.heads)
+	for i := range e.col {
+		n += e.col[i].n
+	}
+	return n
+}
+
+// sizeEvery says after how many events, less one, Append looks at Size.
+const sizeEvery = 1<<9 - 1
 
 // Next is the sequence number that the next event will get.
 func (e *Encoder) Next() uint64 { return e.first + uint64(e.count) }
@@ -159,7 +182,7 @@ func (e *Encoder) Append(ev *event.Event) (full bool) {
 	}
 	e.head(ev, model, coding)
 	e.count++
-	return e.count == e.opts.Events || e.bytes >= e.opts.Bytes
+	return e.count == e.opts.Events || e.count&sizeEvery == 0 && e.Size() >= e.opts.Bytes
 }
 
 // head finds or makes the event's row in the table of heads.
@@ -169,22 +192,15 @@ func (e *Encoder) head(ev *event.Event, model uint8, coding uint16) {
 			uint64(ev.Cause)<<32 | uint64(ev.Flags)<<40 | uint64(coding)<<48,
 		b: uint64(ev.Device) | uint64(ev.Peer)<<16 | uint64(ev.Allocator)<<32,
 	}
-	s := &e.lookup[((key.a^key.a>>29)*0x9E3779B97F4A7C15+key.b*0xC2B2AE3D27D4EB4F)>>(64-11)]
+	s := &e.lookup[((key.a^key.a>>29)*0x9E3779B97F4A7C15+key.b*0xC2B2AE3D27D4EB4F)>>(64-headBits)]
 	if s.key != key || s.row == 0 {
 		// A slot taken by another head is overwritten: if that one comes
 		// again it gets a second row, which costs bytes, not correctness.
 		e.heads = append(e.heads, key)
 		s.key, s.row = key, int32(len(e.heads))
-		e.bytes += 12
 	}
-	n := e.col[colHead].n
 	e.col[colHead].put(uint64(s.row - 1))
-	e.bytes += e.col[colHead].n - n + codingBytes(coding)
 }
-
-// codingBytes is about how many bytes an event adds to the columns, for Size
-// alone: two for each field coded.
-func codingBytes(coding uint16) int { return 2 * bits.OnesCount16(coding) }
 
 // plain predicts from the last event of the same kind.
 func (e *Encoder) plain(ev *event.Event) (coding uint16) {
@@ -325,7 +341,7 @@ func (e *Encoder) free(ev *event.Event) (coding uint16) {
 	if d := e.live.find(ev); d > 0 {
 		e.col[colDistance].put(uint64(d))
 		coding |= addressFollows << addressShift
-		size = e.live.ring[e.live.n-d].size
+		size = e.live.ring[e.live.n-uint32(d)].size
 	} else if ev.Address != last.address {
 		coding |= (e.difference(ev.Address, last.address)) << addressShift
 	}
@@ -411,7 +427,7 @@ func (e *Encoder) lastTime() int64 { return e.p.time }
 func (e *Encoder) begin() {
 	t := e.p.time
 	e.first += uint64(e.count)
-	e.count, e.bytes = 0, 0
+	e.count = 0
 	e.firstTime = t
 	for i := range e.col {
 		e.col[i].n = 0
@@ -420,8 +436,7 @@ func (e *Encoder) begin() {
 	e.lookup = [headSlots]headSlot{}
 	e.p.reset()
 	e.p.time = t
-	e.live.n = 0
-	e.live.generation++
+	e.live.begin()
 }
 
 // payload puts the columns together.

@@ -6,10 +6,10 @@ import "tideline/protocol/event"
 // guess made by the writer alone: what it forgets costs bytes, not
 // correctness.
 type liveTable struct {
-	ring       []liveBlock // the block's allocations in order
-	n          int
-	generation uint32
-	slots      [liveSlots]liveSlot
+	ring  []liveBlock // the block's allocations in order
+	n     uint32
+	base  uint32 // number of the block's first allocation in slots
+	slots [liveSlots]uint32
 }
 
 type liveBlock struct {
@@ -17,41 +17,46 @@ type liveBlock struct {
 	size    int64
 }
 
-const liveSlots = 1 << 14
+const (
+	liveBits  = 13
+	liveSlots = 1 << liveBits
+)
 
-// liveSlot holds an ordinal of the ring, valid in one block only.
-type liveSlot struct {
-	generation uint32
-	ordinal    uint32
+// begin forgets the allocations of the block before: their numbers are below
+// the new base.
+func (t *liveTable) begin() {
+	t.base += t.n
+	t.n = 0
+	if t.base > 1<<31 {
+		t.slots, t.base = [liveSlots]uint32{}, 1
+	}
 }
 
 // liveIndex is the even slot of a pair.
 func liveIndex(e *event.Event) uint64 {
 	k := e.Address>>8 ^ uint64(e.Device)<<40 ^ uint64(e.Allocator)<<52
-	return k * 0x9E3779B97F4A7C15 >> (64 - 14) &^ 1
+	return k * 0x9E3779B97F4A7C15 >> (64 - liveBits) &^ 1
 }
 
 // add records an allocation. Of a pair of slots the first holds the newer.
 func (t *liveTable) add(e *event.Event) {
 	t.ring[t.n] = liveBlock{e.Address, e.Size}
-	i := liveIndex(e)
-	a := &t.slots[i]
-	if a.generation == t.generation && t.ring[a.ordinal].address != e.Address {
-		t.slots[i+1] = *a
+	pair := t.slots[liveIndex(e):][:2]
+	if pair[0] >= t.base {
+		pair[1] = pair[0]
 	}
-	*a = liveSlot{t.generation, uint32(t.n)}
+	pair[0] = t.base + t.n
 	t.n++
 }
 
 // find returns how many allocations ago the freed block was handed out: 1 is
 // the last one, 0 means not known.
 func (t *liveTable) find(e *event.Event) int {
-	i := liveIndex(e)
-	for j := i; j <= i+1; j++ {
-		s := &t.slots[j]
-		if s.generation == t.generation && int(s.ordinal) < t.n && t.ring[s.ordinal].address == e.Address {
-			s.generation--
-			return t.n - int(s.ordinal)
+	pair := t.slots[liveIndex(e):][:2]
+	for i := range pair {
+		if n := pair[i] - t.base; n < t.n && t.ring[n].address == e.Address {
+			pair[i] = 0
+			return int(t.n - n)
 		}
 	}
 	return 0
