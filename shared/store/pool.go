@@ -81,6 +81,48 @@ type Peak struct {
 	Top   []Total // by op, largest first, at most as many as asked for
 }
 
+// Pool is one allocator on one device with its history.
+type Pool struct {
+	Index     int // in Timeline.Pools
+	Device    event.DeviceID
+	Allocator event.AllocatorID
+	Name      string // GPU_0_bfc, or "allocator 2" when the facts are missing
+	Limit     int64  // bytes; 0: none
+	Facts     event.Fields
+
+	// Bytes in use after each point; a point is an alloc, a free or a forward,
+	// and change says which one of what.
+	inUse  numbers
+	change column
+	// What the pool held before points 0, markEvery, 2*markEvery, …: by
+	// category, and the waste.
+	marks [event.NumCategories + 1]column
+	now   State
+
+	// Columns of the allocations, by index.
+	birth     column // number of points before its first
+	address   column
+	size      column
+	waste     column // size - requested
+	tensor    column
+	op        column
+	step      column
+	kind      column // category, stream and forwarded in one number: see packKind
+	region    column // index into regions; -1: none
+	lives     lifetimes[uint32]
+	live      table  // address -> allocation
+	takenFrom column // forwards: the allocation before
+	takenBy   column // and the one after
+
+	reserved numbers
+	regions  []Region
+	active   []int32 // regions held now, ascending by address
+	layout   int64
+	lastReg  int32 // that held the last address
+	tiles    tiles
+	refused  int
+}
+
 // Region is one piece of memory that the pool got from the driver, with its
 // place in the pool's compact layout, in which regions lie end to end.
 type Region struct {

@@ -1,0 +1,224 @@
+package store
+
+import "tideline/protocol/event"
+
+// Append takes more events, in order. They are copied: the slice may be used
+// again.
+func (t *Timeline) Append(events []event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	t.version++
+	t.events += int64(len(events))
+	for i := range events {
+		t.one(&events[i])
+	}
+	for _, k := range t.tracks {
+		k.now = t.last
+	}
+}
+
+func (t *Timeline) one(e *event.Event) {
+	if !t.started {
+		t.started, t.first, t.last = true, e.Time, e.Time
+	}
+	if e.Time < t.last {
+		// Columns of time must never fall; copied, for the event is the caller's.
+		t.skipped++
+		c := *e
+		c.Time = t.last
+		e = &c
+	}
+	t.last = e.Time
+	if !t.take(e) {
+		t.skipped++
+	}
+}
+
+// take files an event; false when it contradicts what was told before.
+func (t *Timeline) take(e *event.Event) bool {
+	switch e.Kind {
+	case event.Alloc:
+		return t.pool(e).alloc(e)
+	case event.Free:
+		return t.pool(e).free(e)
+	case event.Forward:
+		return t.pool(e).forward(e)
+	case event.RegionAdd:
+		return t.pool(e).regionAdd(e)
+	case event.RegionRemove:
+		return t.pool(e).regionRemove(e)
+	case event.RegionRefused:
+		t.pool(e).refused++
+	case event.OpBegin:
+		return t.begin(e, trackKey{kind: OpTrack, device: e.Device, stream: e.Stream}, e.ID, uint8(e.Category))
+	case event.TransferBegin:
+		k := trackKey{kind: TransferTrack, device: e.Device, peer: e.Peer, stream: e.Stream}
+		return t.begin(e, k, e.ID, e.Cause)
+	case event.StepBegin:
+		return t.begin(e, trackKey{kind: StepTrack}, uint64(uint32(e.Step)), 0)
+	case event.StallBegin:
+		return t.begin(e, trackKey{kind: StallTrack, device: e.Device}, e.ID, 0)
+	case event.StageBegin:
+		return t.begin(e, trackKey{kind: StageTrack, op: e.Op}, e.ID, 0)
+	case event.StepEnd:
+		return t.finish(e, uint64(uint32(e.Step)))
+	case event.OpEnd, event.TransferEnd, event.StallEnd, event.StageEnd:
+		return t.finish(e, e.ID)
+	case event.QueueDepth:
+		t.number(e, QueueSeries)
+	case event.Sample:
+		t.number(e, SampleSeries)
+	case event.Metric:
+		t.number(e, MetricSeries)
+	default:
+		return t.rare(e)
+	}
+	return true
+}
+
+func (t *Timeline) rare(e *event.Event) bool {
+	switch e.Kind {
+	case event.OutOfMemory:
+		t.ooms = append(t.ooms, OOM{
+			Time: e.Time, Device: e.Device, Pool: t.pool(e).Index, Size: e.Size, Requested: e.Requested,
+			Op: e.Op, Tensor: e.Tensor, ChunkMap: e.Text, Step: e.Step,
+			Cause: event.OOMCause(e.Cause), Retryable: e.Flags&event.Retryable != 0,
+		})
+	case event.Settings:
+		return t.facts(e, &t.settings)
+	case event.DeviceFacts:
+		return t.deviceFacts(e)
+	case event.AllocatorFacts:
+		p := t.pool(e)
+		p.Limit = e.Size
+		ok := t.facts(e, &p.Facts)
+		if n := p.Facts.Text("name"); n != "" {
+			p.Name = n
+		}
+		return ok
+	case event.Placement:
+		t.places = append(t.places, Place{e.Device, e.Op, e.Text})
+	case event.Log, event.Annotation:
+		t.notes = append(t.notes, Note{e.Time, e.Device, e.Step, e.Text, e.Flags, e.Kind == event.Annotation})
+	case event.Lost:
+		t.gaps = append(t.gaps, Gap{e.Time, e.Size, e.Text})
+	case event.End:
+		t.end = End{true, e.Time, event.EndReason(e.Cause), t.Text(e.Text)}
+	default:
+		return false
+	}
+	return true
+}
+
+func (t *Timeline) facts(e *event.Event, into *event.Fields) bool {
+	f, err := event.ParseFields(t.Text(e.Text))
+	*into = f
+	return err == nil
+}
+
+func (t *Timeline) deviceFacts(e *event.Event) bool {
+	d := Device{ID: e.Device}
+	ok := t.facts(e, &d.Facts)
+	d.Name, d.Kind = d.Facts.Text("name"), d.Facts.Text("kind")
+	if d.Name == "" {
+		d.Name = "device " + itoa(int64(e.Device))
+	}
+	for i := range t.devices {
+		if t.devices[i].ID == e.Device {
+			t.devices[i] = d // told again, after a break in the stream
+			return ok
+		}
+	}
+	k := len(t.devices)
+	for k > 0 && t.devices[k-1].ID > d.ID {
+		k--
+	}
+	t.devices = append(t.devices, Device{})
+	copy(t.devices[k+1:], t.devices[k:])
+	t.devices[k] = d
+	return ok
+}
+
+// pool is the event's pool, made when it is new.
+func (t *Timeline) pool(e *event.Event) *Pool {
+	key := uint32(e.Device)<<16 | uint32(e.Allocator)
+	if t.lastPool != nil && t.lastPoolKey == key {
+		return t.lastPool
+	}
+	i, ok := t.poolIdx[key]
+	if !ok {
+		i = int32(len(t.pools))
+		t.poolIdx[key] = i
+		t.pools = append(t.pools, newPool(int(i), e.Device, e.Allocator))
+	}
+	t.lastPool, t.lastPoolKey = t.pools[i], key
+	return t.lastPool
+}
+
+func (t *Timeline) track(k trackKey) *Track {
+	if t.lastTrack != nil && t.lastTrackK == k {
+		return t.lastTrack
+	}
+	i, ok := t.trackIx[k]
+	if !ok {
+		i = int32(len(t.tracks))
+		t.trackIx[k] = i
+		t.tracks = append(t.tracks, &Track{
+			Index: int(i), Kind: k.kind, Device: k.device, Peer: k.peer, Stream: k.stream, Op: k.op,
+		})
+	}
+	t.lastTrack, t.lastTrackK = t.tracks[i], k
+	return t.lastTrack
+}
+
+// begin opens a span; false when one of that kind and id is open already,
+// whose end was lost.
+func (t *Timeline) begin(e *event.Event, k trackKey, id uint64, class uint8) bool {
+	tr := t.track(k)
+	open := &t.open[e.Kind]
+	_, again := open.get(id)
+	open.put(id, uint64(tr.Index)<<32|uint64(tr.start(e, class)))
+	return !again
+}
+
+// finish ends the span that the kind before this one began.
+func (t *Timeline) finish(e *event.Event, id uint64) bool {
+	v, ok := t.open[e.Kind-1].take(id)
+	if ok {
+		t.tracks[v>>32].finish(int(uint32(v)), e.Time)
+	}
+	return ok
+}
+
+func (t *Timeline) number(e *event.Event, kind SeriesKind) {
+	k := seriesKey{kind, e.Device, e.Op}
+	i, ok := t.seriesX[k]
+	if !ok {
+		i = int32(len(t.series))
+		t.seriesX[k] = i
+		t.series = append(t.series, &Series{Index: int(i), Kind: kind, Device: e.Device, Name: e.Op})
+	}
+	s := t.series[i]
+	s.Second = e.Requested
+	s.n.push(e.Time, e.Size)
+	s.step.push(int64(e.Step))
+}
+
+// Bytes is how much memory the timeline holds, the string table left out.
+func (t *Timeline) Bytes() int64 {
+	var n int64
+	for _, p := range t.pools {
+		n += p.bytes()
+	}
+	for _, k := range t.tracks {
+		n += k.bytes()
+	}
+	for _, s := range t.series {
+		n += s.n.bytes() + s.step.bytes()
+	}
+	for i := range t.open {
+		n += t.open[i].bytes()
+	}
+	return n + int64(len(t.ooms))*80 + int64(len(t.notes))*24 + int64(len(t.places))*12
+}

@@ -1,0 +1,270 @@
+package store
+
+import "math/bits"
+
+// column is an append-only list of numbers. The last chunk lies open in full
+// width; when it is full it is packed: its lowest value is taken off, common
+// low zero bits are shifted out, and the rest takes 0, 1, 2, 4 or 8 bytes each.
+// Packing at the end rather than while appending keeps the append a plain
+// store, and never rewrites anything.
+type column struct {
+	sealed []packed
+	open   []int64
+	bits   uint8 // a chunk holds 1<<bits values; 0 means chunkBits
+}
+
+// chunkBits gives chunks of 4096 values: small enough that a chunk spans
+// little time and packs well, large enough that its header costs nothing.
+const chunkBits = 12
+
+// packed is a full chunk. Exactly one of the slices is set, by width.
+type packed struct {
+	base  int64
+	shift uint8
+	width uint8 // bytes a value
+	w1    []uint8
+	w2    []uint16
+	w4    []uint32
+	w8    []int64
+}
+
+const packedBytes = 8 + 8 + 4*24
+
+func (c *column) shiftBits() uint8 {
+	if c.bits == 0 {
+		return chunkBits
+	}
+	return c.bits
+}
+
+func (c *column) len() int { return len(c.sealed)<<c.shiftBits() + len(c.open) }
+
+func (c *column) push(v int64) {
+	if len(c.open) == cap(c.open) {
+		c.grow()
+	}
+	c.open = append(c.open, v)
+}
+
+// grow makes room in the open chunk, or seals it when it is full. The first
+// chunk starts small, because most pools and tracks of a run stay so.
+func (c *column) grow() {
+	full := 1 << c.shiftBits()
+	if len(c.open) < full {
+		n := make([]int64, len(c.open), min(full, max(64, 4*len(c.open))))
+		copy(n, c.open)
+		c.open = n
+		return
+	}
+	c.sealed = append(c.sealed, pack(c.open))
+	c.open = c.open[:0]
+}
+
+func pack(v []int64) packed {
+	lo, hi := v[0], v[0]
+	for _, x := range v {
+		lo, hi = min(lo, x), max(hi, x)
+	}
+	var set uint64
+	for _, x := range v {
+		set |= uint64(x - lo)
+	}
+	p := packed{base: lo}
+	if set == 0 {
+		return p
+	}
+	// hi-lo may wrap around for values more than 63 bits apart; as unsigned
+	// numbers the differences are right all the same.
+	p.shift = uint8(bits.TrailingZeros64(set))
+	switch top := uint64(hi-lo) >> p.shift; {
+	case top < 1<<8:
+		p.width, p.w1 = 1, make([]uint8, len(v))
+		for i, x := range v {
+			p.w1[i] = uint8(uint64(x-lo) >> p.shift)
+		}
+	case top < 1<<16:
+		p.width, p.w2 = 2, make([]uint16, len(v))
+		for i, x := range v {
+			p.w2[i] = uint16(uint64(x-lo) >> p.shift)
+		}
+	case top < 1<<32:
+		p.width, p.w4 = 4, make([]uint32, len(v))
+		for i, x := range v {
+			p.w4[i] = uint32(uint64(x-lo) >> p.shift)
+		}
+	default:
+		p.width, p.w8 = 8, make([]int64, len(v))
+		for i, x := range v {
+			p.w8[i] = int64(uint64(x-lo) >> p.shift)
+		}
+	}
+	return p
+}
+
+func (p *packed) at(j int) int64 {
+	switch p.width {
+	case 0:
+		return p.base
+	case 1:
+		return p.base + int64(p.w1[j])<<p.shift
+	case 2:
+		return p.base + int64(p.w2[j])<<p.shift
+	case 4:
+		return p.base + int64(p.w4[j])<<p.shift
+	}
+	return p.base + p.w8[j]<<p.shift
+}
+
+// at is value i, 0 <= i < len.
+func (c *column) at(i int) int64 {
+	s := c.shiftBits()
+	if k := i >> s; k < len(c.sealed) {
+		return c.sealed[k].at(i & (1<<s - 1))
+	}
+	return c.open[i&(1<<s-1)]
+}
+
+// after is the index of the first value greater than v in a column that never
+// falls, searched from index from on: values before it must not be greater.
+func (c *column) after(v int64, from int) int {
+	n := c.len()
+	if from >= n || c.at(from) > v {
+		return from
+	}
+	// Leaps of doubled length first: neighbouring pixels lie near each other.
+	lo, step := from, 1
+	for lo+step < n && c.at(lo+step) <= v {
+		lo += step
+		step *= 2
+	}
+	hi := min(lo+step, n)
+	for lo+1 < hi {
+		if mid := int(uint(lo+hi) >> 1); c.at(mid) <= v {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// bytes is the memory that the column holds.
+func (c *column) bytes() int64 {
+	n := int64(cap(c.open))*8 + int64(cap(c.sealed))*packedBytes
+	for i := range c.sealed {
+		n += int64(c.sealed[i].width) << c.shiftBits()
+	}
+	return n
+}
+
+// vector is a growing list of plain values in chunks that never move.
+type vector[T any] struct {
+	chunks []*[vectorLen]T
+	n      int
+}
+
+const (
+	vectorBits = 10
+	vectorLen  = 1 << vectorBits
+)
+
+func (v *vector[T]) push(x T) {
+	if v.n>>vectorBits == len(v.chunks) {
+		v.chunks = append(v.chunks, new([vectorLen]T))
+	}
+	v.chunks[v.n>>vectorBits][v.n&(vectorLen-1)] = x
+	v.n++
+}
+
+func (v *vector[T]) at(i int) *T { return &v.chunks[i>>vectorBits][i&(vectorLen-1)] }
+
+func (v *vector[T]) bytes(each int) int64 { return int64(len(v.chunks)) * vectorLen * int64(each) }
+
+// table maps keys to numbers by open addressing. It holds what is open: live
+// addresses, begun spans. Key 0 is allowed.
+type table struct {
+	keys []uint64
+	vals []uint64 // value+1; 0 is an empty slot
+	n    int
+}
+
+func (t *table) slot(key uint64) int {
+	// Multiplied by the golden ratio: addresses differ in their middle bits only.
+	return int(key * 0x9e3779b97f4a7c15 >> (64 - uint(bits.Len(uint(len(t.keys)-1)))))
+}
+
+func (t *table) put(key, val uint64) {
+	if 4*(t.n+1) > 3*len(t.keys) {
+		t.rehash()
+	}
+	mask := len(t.keys) - 1
+	for i := t.slot(key); ; i = (i + 1) & mask {
+		if t.vals[i] == 0 {
+			t.keys[i], t.vals[i] = key, val+1
+			t.n++
+			return
+		}
+		if t.keys[i] == key {
+			t.vals[i] = val + 1
+			return
+		}
+	}
+}
+
+func (t *table) get(key uint64) (val uint64, ok bool) {
+	if i := t.find(key); i >= 0 {
+		return t.vals[i] - 1, true
+	}
+	return 0, false
+}
+
+// take returns and removes.
+func (t *table) take(key uint64) (val uint64, ok bool) {
+	i := t.find(key)
+	if i < 0 {
+		return 0, false
+	}
+	val = t.vals[i] - 1
+	t.n--
+	// Close the hole: entries behind it that would be looked for across it
+	// move up.
+	mask := len(t.keys) - 1
+	for j := i; ; {
+		j = (j + 1) & mask
+		if t.vals[j] == 0 {
+			break
+		}
+		if home := t.slot(t.keys[j]); (j-home)&mask >= (j-i)&mask {
+			t.keys[i], t.vals[i] = t.keys[j], t.vals[j]
+			i = j
+		}
+	}
+	t.vals[i] = 0
+	return val, true
+}
+
+func (t *table) find(key uint64) int {
+	if t.n == 0 {
+		return -1
+	}
+	mask := len(t.keys) - 1
+	for i := t.slot(key); t.vals[i] != 0; i = (i + 1) & mask {
+		if t.keys[i] == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *table) rehash() {
+	old := *t
+	size := max(64, 2*len(old.keys))
+	*t = table{keys: make([]uint64, size), vals: make([]uint64, size)}
+	for i, v := range old.vals {
+		if v != 0 {
+			t.put(old.keys[i], v-1)
+		}
+	}
+}
+
+func (t *table) bytes() int64 { return 16 * int64(len(t.keys)) }

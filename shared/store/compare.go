@@ -1,0 +1,116 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"tideline/protocol/event"
+)
+
+// Difference is how one pool differs between two timelines.
+type Difference struct {
+	Name       string // of the pool, with its device's
+	A, B       int    // its index in each timeline; -1 where it is missing
+	PeakA      int64  // bytes in use
+	PeakB      int64
+	ReservedA  int64 // highest, bytes
+	ReservedB  int64
+	CategoryA  Categories // at A's peak
+	CategoryB  Categories // at B's peak
+	ByCategory Categories // B minus A
+	Ops        []OpDifference
+}
+
+// OpDifference is what one op holds at the two peaks.
+type OpDifference struct {
+	Op           string
+	BytesA       int64
+	BytesB       int64
+	CountA       int // blocks
+	CountB       int
+	CategoryName string
+}
+
+// Compare puts the pools of two timelines side by side, matched by device and
+// allocator name, with the ops that differ most at the peaks, at most top of
+// them, largest change first.
+func Compare(a, b *Timeline, top int) []Difference {
+	var out []Difference
+	used := make([]bool, len(b.pools))
+	for i, p := range a.pools {
+		d := Difference{Name: a.PoolName(i), A: i, B: -1}
+		for j := range b.pools {
+			if !used[j] && b.PoolName(j) == d.Name {
+				used[j], d.B = true, j
+				break
+			}
+		}
+		var other *Pool
+		if d.B >= 0 {
+			other = b.pools[d.B]
+		}
+		d.fill(a, b, p, other, top)
+		out = append(out, d)
+	}
+	for j, p := range b.pools {
+		if !used[j] {
+			d := Difference{Name: b.PoolName(j), A: -1, B: j}
+			d.fill(a, b, nil, p, top)
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// PoolName is a pool's device and name, as people know it: "/GPU:0 GPU_0_bfc".
+func (t *Timeline) PoolName(i int) string {
+	p := t.pools[i]
+	return t.Device(p.Device).Name + " " + p.Name
+}
+
+func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
+	ops := make(map[string]*OpDifference)
+	var list []*OpDifference
+	at := func(t *Timeline, s Total) *OpDifference {
+		name := t.Text(s.Op)
+		o := ops[name]
+		if o == nil {
+			o = &OpDifference{Op: name, CategoryName: s.Category.String()}
+			ops[name] = o
+			list = append(list, o)
+		}
+		return o
+	}
+	if pa != nil {
+		k := pa.peakOf(a)
+		d.PeakA, d.CategoryA, d.ReservedA = k.InUse, k.ByCategory, pa.HighestReserved(a.first, a.last+1)
+		for _, s := range k.Top {
+			o := at(a, s)
+			o.BytesA, o.CountA = s.Bytes, s.Count
+		}
+	}
+	if pb != nil {
+		k := pb.peakOf(b)
+		d.PeakB, d.CategoryB, d.ReservedB = k.InUse, k.ByCategory, pb.HighestReserved(b.first, b.last+1)
+		for _, s := range k.Top {
+			o := at(b, s)
+			o.BytesB, o.CountB = s.Bytes, s.Count
+		}
+	}
+	for c := range event.NumCategories {
+		d.ByCategory[c] = d.CategoryB[c] - d.CategoryA[c]
+	}
+	slices.SortFunc(list, func(x, y *OpDifference) int {
+		return cmp.Or(cmp.Compare(abs(y.BytesB-y.BytesA), abs(x.BytesB-x.BytesA)), cmp.Compare(x.Op, y.Op))
+	})
+	for _, o := range list {
+		if len(d.Ops) < top && (o.BytesA != o.BytesB || o.CountA != o.CountB) {
+			d.Ops = append(d.Ops, *o)
+		}
+	}
+}
+
+// peakOf is the pool's peak over the whole of its timeline, with all ops.
+func (p *Pool) peakOf(t *Timeline) Peak { return p.Peak(t.first, t.last+1, 1<<30) }
+
+func abs(n int64) int64 { return max(n, -n) }

@@ -1,0 +1,134 @@
+package store
+
+// fanout is how many nodes of one pyramid level a node of the next covers.
+const (
+	fanoutBits = 4
+	fanout     = 1 << fanoutBits
+)
+
+// extent is the range of values below a pyramid node.
+type extent struct {
+	lo, hi int64
+	at     uint32 // index of the first point with value hi
+}
+
+const extentBytes = 24
+
+func (e *extent) merge(o *extent) {
+	e.lo = min(e.lo, o.lo)
+	// Strictly greater, or earlier: at names the first point of the highest.
+	if o.hi > e.hi || o.hi == e.hi && o.at < e.at {
+		e.hi, e.at = o.hi, o.at
+	}
+}
+
+// numbers is a step function of time: points with a value each, and a pyramid
+// of extents above them. Level l has a node for each full run of 16^(l+1)
+// points and none for the rest, so nodes never change once they are there.
+type numbers struct {
+	time   column
+	val    column
+	levels []vector[extent]
+	tail   []extent // for each level the node that is being filled
+}
+
+func (s *numbers) len() int { return s.time.len() }
+
+func (s *numbers) push(t, v int64) {
+	i := s.time.len()
+	s.time.push(t)
+	s.val.push(v)
+	e := extent{v, v, uint32(i)}
+	for l := 0; ; l++ {
+		if l == len(s.levels) {
+			s.levels = append(s.levels, vector[extent]{})
+			s.tail = append(s.tail, e)
+		}
+		// i is the number, within this level's children, of the child that e is.
+		if i&(fanout-1) == 0 {
+			s.tail[l] = e
+		} else {
+			s.tail[l].merge(&e)
+		}
+		if i&(fanout-1) != fanout-1 {
+			return
+		}
+		e = s.tail[l]
+		s.levels[l].push(e)
+		i >>= fanoutBits
+	}
+}
+
+// extent is the range of the values of points [a,b), a < b. It looks at no
+// more than twice fanout nodes a level.
+func (s *numbers) extent(a, b int) extent {
+	v := s.val.at(a)
+	e := extent{v, v, uint32(a)}
+	lo, hi := (a+fanout-1)>>fanoutBits, b>>fanoutBits
+	if lo >= hi {
+		s.points(&e, a, b)
+		return e
+	}
+	s.points(&e, a, lo<<fanoutBits)
+	s.points(&e, hi<<fanoutBits, b)
+	for l := range s.levels {
+		nodes := &s.levels[l]
+		up, down := (lo+fanout-1)>>fanoutBits, hi>>fanoutBits
+		if up >= down {
+			for i := lo; i < hi; i++ {
+				e.merge(nodes.at(i))
+			}
+			break
+		}
+		for i := lo; i < up<<fanoutBits; i++ {
+			e.merge(nodes.at(i))
+		}
+		for i := down << fanoutBits; i < hi; i++ {
+			e.merge(nodes.at(i))
+		}
+		lo, hi = up, down
+	}
+	return e
+}
+
+func (s *numbers) points(e *extent, a, b int) {
+	for i := a; i < b; i++ {
+		v := s.val.at(i)
+		e.merge(&extent{v, v, uint32(i)})
+	}
+}
+
+// before is the number of points with a time before t, searched from point
+// from on.
+func (s *numbers) before(t int64, from int) int { return s.time.after(t-1, from) }
+
+// upTo is the number of points with a time of t or before.
+func (s *numbers) upTo(t int64) int { return s.time.after(t, 0) }
+
+// valueAfter is the value after the first n points; 0 when n is 0.
+func (s *numbers) valueAfter(n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	return s.val.at(n - 1)
+}
+
+// highest is the largest value that a step function has in [t0,t1), the value
+// it comes in with included.
+func (s *numbers) highest(t0, t1 int64) int64 {
+	a := s.before(t0, 0)
+	b := s.before(t1, a)
+	v := s.valueAfter(a)
+	if b > a {
+		v = max(v, s.extent(a, b).hi)
+	}
+	return v
+}
+
+func (s *numbers) bytes() int64 {
+	n := s.time.bytes() + s.val.bytes()
+	for i := range s.levels {
+		n += s.levels[i].bytes(extentBytes)
+	}
+	return n
+}

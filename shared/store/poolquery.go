@@ -1,0 +1,248 @@
+package store
+
+import "tideline/protocol/event"
+
+// Allocs is the number of allocations so far.
+func (p *Pool) Allocs() int { return p.birth.len() }
+
+// Points is the number of changes of the bytes in use so far.
+func (p *Pool) Points() int { return p.inUse.len() }
+
+// Live is the number of blocks in use after the last event.
+func (p *Pool) Live() int { return p.live.n }
+
+// Now is what the pool holds after the last event.
+func (p *Pool) Now() State { return p.now }
+
+// Alloc is allocation i, 0 <= i < Allocs().
+func (p *Pool) Alloc(i int) Allocation {
+	k := p.kind.at(i)
+	size := p.size.at(i)
+	return Allocation{
+		Index: i, Birth: p.born(i), Death: p.died(i),
+		Address: uint64(p.address.at(i)), Size: size, Requested: size - p.waste.at(i),
+		Tensor: event.StringID(p.tensor.at(i)), Op: event.StringID(p.op.at(i)), Step: int32(p.step.at(i)),
+		Category: event.Category(k), Stream: event.StreamID(k >> 8), Forwarded: k>>16 != 0,
+	}
+}
+
+func (p *Pool) born(i int) int64 { return p.inUse.time.at(int(p.birth.at(i))) }
+
+func (p *Pool) died(i int) int64 {
+	n := *p.lives.end.at(i)
+	if n == 0 {
+		return Alive
+	}
+	return p.inUse.time.at(int(n) - 1)
+}
+
+// Box is what a picture needs of an allocation.
+type Box struct {
+	Birth, Death int64 // nanoseconds
+	Offset       int64 // in the layout; -1 where it has no place
+	Size         int64 // bytes, cut at the end of its region
+	Category     event.Category
+}
+
+// Box is allocation i in the compact layout.
+func (p *Pool) Box(i int) Box {
+	b := Box{Birth: p.born(i), Death: p.died(i), Offset: -1, Category: event.Category(p.kind.at(i))}
+	if r := p.region.at(i); r >= 0 {
+		reg := &p.regions[r]
+		at := int64(uint64(p.address.at(i)) - reg.Address)
+		b.Offset, b.Size = reg.Offset+at, min(p.size.at(i), reg.Size-at)
+	}
+	return b
+}
+
+// At is what the pool holds at time at, all events of that time included.
+func (p *Pool) At(at int64) State {
+	s := p.after(p.inUse.upTo(at))
+	s.Time = at
+	s.Reserved = p.reserved.valueAfter(p.reserved.upTo(at))
+	return s
+}
+
+// after is the state after the first n points, without Reserved.
+func (p *Pool) after(n int) State {
+	var s State
+	p.seek(&s, n)
+	return s
+}
+
+// seek makes s the state after n points, from the nearer of the two marks
+// around it.
+func (p *Pool) seek(s *State, n int) {
+	m := n >> markBits
+	if n&(markEvery-1) > markEvery/2 && m+1 < p.marks[0].len() {
+		m++
+	}
+	if m >= p.marks[0].len() { // the mark is only set with its first point
+		*s = p.now
+		s.Reserved = 0
+		return
+	}
+	s.InUse = p.inUse.valueAfter(m << markBits)
+	for c := range s.ByCategory {
+		s.ByCategory[c] = p.marks[c].at(m)
+	}
+	s.Waste = p.marks[event.NumCategories].at(m)
+	p.walk(s, m<<markBits, n)
+}
+
+// walk takes s from after from points to after to points, in either direction.
+func (p *Pool) walk(s *State, from, to int) {
+	for i := from; i < to; i++ {
+		p.apply(s, i, 1)
+	}
+	for i := from - 1; i >= to; i-- {
+		p.apply(s, i, -1)
+	}
+	s.InUse = p.inUse.valueAfter(to)
+}
+
+func (p *Pool) apply(s *State, point int, sign int64) {
+	c := p.change.at(point)
+	switch i := int(c >> didBits); c & didMask {
+	case didAlloc:
+		p.applyOne(s, i, sign)
+	case didFree:
+		p.applyOne(s, i, -sign)
+	default:
+		p.applyOne(s, int(p.takenFrom.at(i)), -sign)
+		p.applyOne(s, int(p.takenBy.at(i)), sign)
+	}
+}
+
+func (p *Pool) applyOne(s *State, i int, sign int64) {
+	s.ByCategory[p.kind.at(i)&0xff] += sign * p.size.at(i)
+	s.Waste += sign * p.waste.at(i)
+}
+
+// Buckets fills dst, which must have w.W elements, with the pool's bytes over
+// the window. The cost grows with w.W, not with the events in it.
+func (p *Pool) Buckets(w Window, dst []MemoryBucket) {
+	if !w.valid() {
+		return
+	}
+	a := p.inUse.before(w.T0, 0)
+	ra := p.reserved.before(w.T0, 0)
+	var s State // after the first at points
+	at := a
+	p.seek(&s, at)
+	for i := range dst[:w.W] {
+		edge := w.Edge(i + 1)
+		b := p.inUse.before(edge, a)
+		d := &dst[i]
+		carry := p.inUse.valueAfter(a)
+		d.Min, d.Max, d.Time, d.Events = carry, carry, w.Edge(i), b-a
+		top := a
+		if b > a {
+			e := p.inUse.extent(a, b)
+			d.Min = min(carry, e.lo)
+			if e.hi > carry {
+				d.Max, top = e.hi, int(e.at)+1
+				d.Time = p.inUse.time.at(int(e.at))
+			}
+		}
+		if top != at {
+			if n := top - at; n > 0 && n <= markEvery/2 || n < 0 && -n <= markEvery/2 {
+				p.walk(&s, at, top)
+			} else {
+				p.seek(&s, top)
+			}
+			at = top
+		}
+		d.ByCategory, d.Waste = s.ByCategory, s.Waste
+		rb := p.reserved.before(edge, ra)
+		d.Reserved = p.reserved.valueAfter(ra)
+		if rb > ra {
+			d.Reserved = max(d.Reserved, p.reserved.extent(ra, rb).hi)
+		}
+		a, ra = b, rb
+	}
+}
+
+// HighestReserved is the most bytes held from the driver in [t0,t1).
+func (p *Pool) HighestReserved(t0, t1 int64) int64 { return p.reserved.highest(t0, t1) }
+
+// HighestInUse is the most bytes in use in [t0,t1).
+func (p *Pool) HighestInUse(t0, t1 int64) int64 { return p.inUse.highest(t0, t1) }
+
+// Outline fills dst, which must have w.W elements, with no more than Min and
+// Max: what a ghost line or a minimap needs.
+func (p *Pool) Outline(w Window, dst []SeriesBucket) { p.inUse.buckets(w, dst) }
+
+// Changes is the number of changes of the bytes in use in [t0,t1).
+func (p *Pool) Changes(t0, t1 int64) int {
+	a := p.inUse.before(t0, 0)
+	return p.inUse.before(t1, a) - a
+}
+
+// TileOver joins into dst the tiles of [t0,t1), and of up to one tile's time
+// on either side. The cost does not grow with the time.
+func (p *Pool) TileOver(dst *Tile, t0, t1 int64) {
+	p.tiles.refresh()
+	a := p.inUse.before(t0, 0)
+	b := p.inUse.before(t1, a)
+	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.len())
+}
+
+// LiveAt appends the allocations that are live at time at to dst, by age.
+func (p *Pool) LiveAt(dst []int32, at int64) []int32 {
+	return p.liveAfter(dst, p.inUse.upTo(at))
+}
+
+func (p *Pool) liveAfter(dst []int32, n int) []int32 {
+	return p.lives.reaching(dst, p.birth.after(int64(n)-1, 0), uint32(n), 0)
+}
+
+// Overlapping appends the allocations that are live at some moment of
+// [t0,t1), by age; it stops when dst has limit of them (0: no limit).
+func (p *Pool) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
+	a := p.inUse.before(t0, 0)
+	b := p.inUse.before(t1, a)
+	return p.lives.reaching(dst, p.birth.after(int64(b)-1, 0), uint32(a), limit)
+}
+
+// AllocAt is the allocation that covers a place of the compact layout at time
+// at; ok is false for a hole.
+func (p *Pool) AllocAt(off, at int64) (alloc int, ok bool) {
+	n := p.inUse.upTo(at)
+	bound := p.birth.after(int64(n)-1, 0)
+	return p.search(len(p.lives.levels)-1, 0, bound, uint32(n), func(i int) bool {
+		b := p.Box(i)
+		return b.Offset >= 0 && off >= b.Offset && off < b.Offset+b.Size
+	})
+}
+
+// search is lifetimes.reaching without a list: the first allocation that is
+// open at an instant and that fits.
+func (p *Pool) search(level, first, bound int, at uint32, fits func(int) bool) (int, bool) {
+	if level < 0 {
+		return 0, false
+	}
+	nodes := &p.lives.levels[level]
+	end := nodes.n
+	if level < len(p.lives.levels)-1 {
+		end = min(end, first+fanout)
+	}
+	for i := first; i < end; i++ {
+		n := nodes.at(i)
+		if i<<(fanoutBits*(level+1)) >= bound || n.open == 0 && n.last <= at {
+			continue
+		}
+		if level > 0 {
+			if r, ok := p.search(level-1, i<<fanoutBits, bound, at, fits); ok {
+				return r, true
+			}
+			continue
+		}
+		for r := i << fanoutBits; r < min((i+1)<<fanoutBits, bound); r++ {
+			if end := *p.lives.end.at(r); (end == 0 || end > at) && fits(r) {
+				return r, true
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"tideline/protocol/event"
+)
+
+// Sort orders allocations of this pool.
+func (p *Pool) Sort(allocs []int32, by SortKey) {
+	var key func(i int32) int64 // ascending
+	switch by {
+	case ByAge:
+		slices.Sort(allocs)
+		return
+	case ByAddress:
+		slices.SortFunc(allocs, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(uint64(p.address.at(int(a))), uint64(p.address.at(int(b)))), cmp.Compare(a, b))
+		})
+		return
+	case ByWaste:
+		key = func(i int32) int64 { return -p.waste.at(int(i)) }
+	default:
+		key = func(i int32) int64 { return -p.size.at(int(i)) }
+	}
+	slices.SortFunc(allocs, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a, b))
+	})
+}
+
+// Totals sums allocations by category, in the order of the categories; those
+// with none are left out.
+func (p *Pool) Totals(allocs []int32) []Total {
+	var sum [event.NumCategories]Total
+	for _, i := range allocs {
+		sum[p.kind.at(int(i))&0xff].add(p, int(i))
+	}
+	var out []Total
+	for c := range sum {
+		if sum[c].Count > 0 {
+			sum[c].Category = event.Category(c)
+			out = append(out, sum[c])
+		}
+	}
+	return out
+}
+
+// TotalsByOp sums allocations by op, largest first, at most n (0: all).
+// Category is that of the op's first allocation.
+func (p *Pool) TotalsByOp(allocs []int32, n int) []Total {
+	at := make(map[event.StringID]int)
+	var out []Total
+	for _, i := range allocs {
+		op := event.StringID(p.op.at(int(i)))
+		k, ok := at[op]
+		if !ok {
+			k = len(out)
+			at[op] = k
+			out = append(out, Total{Op: op, Category: event.Category(p.kind.at(int(i)))})
+		}
+		out[k].add(p, int(i))
+	}
+	slices.SortFunc(out, func(a, b Total) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Op, b.Op))
+	})
+	if n > 0 && len(out) > n {
+		out = out[:n]
+	}
+	return out
+}
+
+func (t *Total) add(p *Pool, i int) {
+	t.Bytes += p.size.at(i)
+	t.Waste += p.waste.at(i)
+	t.Count++
+}
+
+// Peak is the highest use in the window [t0,t1), with at most top ops.
+func (p *Pool) Peak(t0, t1 int64, top int) Peak {
+	a := p.inUse.before(t0, 0)
+	b := p.inUse.before(t1, a)
+	n, at := a, t0
+	if b > a {
+		if e := p.inUse.extent(a, b); a == 0 || e.hi > p.inUse.valueAfter(a) {
+			n, at = int(e.at)+1, p.inUse.time.at(int(e.at))
+		}
+	}
+	k := Peak{State: p.after(n)}
+	k.Time = at
+	k.Reserved = p.reserved.valueAfter(p.reserved.upTo(at))
+	live := p.liveAfter(nil, n)
+	k.Count = len(live)
+	if top > 0 {
+		k.Top = p.TotalsByOp(live, top)
+	}
+	return k
+}
+
+// ChunkMapAt is the pool's memory at time at: regions ascending by address,
+// tiled by blocks in use and the holes between them. A region that no event
+// told of is shown as runs of adjacent blocks, since what lies between them
+// may not be the pool's.
+func (p *Pool) ChunkMapAt(at int64) event.ChunkMap {
+	live := p.LiveAt(nil, at)
+	p.Sort(live, ByAddress)
+	held := p.heldAt(at)
+	var m event.ChunkMap
+	var end uint64 // of the last region of m
+	for _, i := range live {
+		c := event.Chunk{Address: uint64(p.address.at(int(i))), Size: p.size.at(int(i)), InUse: true}
+		c.Requested = c.Size - p.waste.at(int(i))
+		for len(held) > 0 && held[0].Address <= c.Address {
+			m, end = closeRegion(m), held[0].Address+uint64(held[0].Size)
+			m = append(m, event.Region{Address: held[0].Address, Size: held[0].Size})
+			held = held[1:]
+		}
+		if len(m) == 0 || c.Address >= end {
+			m = append(closeRegion(m), event.Region{Address: c.Address})
+			end = c.Address
+		}
+		r := &m[len(m)-1]
+		if have := filled(r); c.Address > have {
+			r.Chunks = append(r.Chunks, event.Chunk{Address: have, Size: int64(c.Address - have)})
+		}
+		r.Chunks = append(r.Chunks, c)
+		if last := c.Address + uint64(c.Size); last > end {
+			// A made-up region grows with its blocks; a real one whose block
+			// reaches beyond it was extended, and takes in its neighbour.
+			end = last
+			if len(held) > 0 && held[0].Address < last {
+				end = max(last, held[0].Address+uint64(held[0].Size))
+				held = held[1:]
+			}
+			r.Size = int64(end - r.Address)
+		}
+	}
+	for _, r := range held {
+		m = append(closeRegion(m), event.Region{Address: r.Address, Size: r.Size})
+	}
+	return closeRegion(m)
+}
+
+// heldAt is the regions that events told of and that are held at a time,
+// ascending by address.
+func (p *Pool) heldAt(at int64) []Region {
+	var held []Region
+	for _, r := range p.regions {
+		if !r.Implied && r.Added <= at && at < r.Removed {
+			held = append(held, r)
+		}
+	}
+	slices.SortFunc(held, func(a, b Region) int { return cmp.Compare(a.Address, b.Address) })
+	return held
+}
+
+func filled(r *event.Region) uint64 {
+	if n := len(r.Chunks); n > 0 {
+		return r.Chunks[n-1].Address + uint64(r.Chunks[n-1].Size)
+	}
+	return r.Address
+}
+
+// closeRegion tiles the rest of the last region with a hole.
+func closeRegion(m event.ChunkMap) event.ChunkMap {
+	if len(m) == 0 {
+		return m
+	}
+	r := &m[len(m)-1]
+	if have, end := filled(r), r.Address+uint64(r.Size); have < end {
+		r.Chunks = append(r.Chunks, event.Chunk{Address: have, Size: int64(end - have)})
+	}
+	return m
+}

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"math/bits"
+
+	"tideline/protocol/event"
+)
+
+// Cells is how many pieces of the address layout a tile tells apart.
+const (
+	Cells    = 256
+	cellBits = 8
+)
+
+// Tiles cover tilePoints points each, those of the next level four times more.
+const (
+	tilePoints   = 256
+	tileLevelFan = 4
+)
+
+// Tile is the address layout over a stretch of time: for each of Cells equal
+// pieces of 1<<Shift bytes, how full it was at its fullest in that time and
+// with what. It is what an address map shows where single blocks are smaller
+// than a pixel.
+type Tile struct {
+	Shift uint8
+	Cell  [Cells]Cell
+}
+
+// Cell is one piece: the upper four bits say how full it was, 15 for wholly,
+// and at least 1 when anything was in use; the lower four bits are the
+// category that filled most of it. 0 is empty.
+type Cell uint8
+
+// Fill is how full the cell was, 0 to 15.
+func (c Cell) Fill() int { return int(c >> 4) }
+
+// Category is what filled most of it.
+func (c Cell) Category() event.Category { return event.Category(c & 15) }
+
+const (
+	tileBytes = Cells + 1
+	numCats   = event.NumCategories
+)
+
+// tiles builds the tiles of a pool while its blocks come and go.
+type tiles struct {
+	levels []vector[Tile]
+	shift  uint8
+	// Of the open tile, for each cell: bytes in use now and at most, and by
+	// category.
+	fill  [Cells]int64
+	high  [Cells]int64
+	cat   [Cells][numCats]int64
+	catHi [Cells][numCats]int64
+	// dirty are the cells that may differ from the last tile.
+	dirty [Cells / 64]uint64
+	last  Tile
+}
+
+// init starts with cells of 256 bytes: the least that any allocator hands out.
+func (t *tiles) init() { t.shift = 8 }
+
+// cover makes the cells wide enough for a layout of that many bytes.
+func (t *tiles) cover(layout int64) {
+	for layout > Cells<<t.shift {
+		t.shift++
+		for i := range Cells / 2 {
+			t.join(i, 2*i, 2*i+1)
+		}
+		for i := Cells / 2; i < Cells; i++ {
+			t.fill[i], t.high[i] = 0, 0
+			t.cat[i], t.catHi[i] = [numCats]int64{}, [numCats]int64{}
+		}
+		t.dirty = [Cells / 64]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+	}
+}
+
+func (t *tiles) join(to, a, b int) {
+	t.fill[to] = t.fill[a] + t.fill[b]
+	t.high[to] = t.high[a] + t.high[b]
+	for c := range numCats {
+		t.cat[to][c] = t.cat[a][c] + t.cat[b][c]
+		t.catHi[to][c] = t.catHi[a][c] + t.catHi[b][c]
+	}
+}
+
+// add counts a block at a place of the layout in, or out with sign -1.
+func (t *tiles) add(off, size int64, c int, sign int64) {
+	s := t.shift
+	first, end := off>>s, off+size
+	last := (end - 1) >> s
+	if size <= 0 || last >= Cells {
+		return
+	}
+	if first == last {
+		t.cell(int(first), c, sign*size)
+		return
+	}
+	t.cell(int(first), c, sign*((first+1)<<s-off))
+	for i := first + 1; i < last; i++ {
+		t.cell(int(i), c, sign<<s)
+	}
+	t.cell(int(last), c, sign*(end-last<<s))
+}
+
+func (t *tiles) cell(i, c int, n int64) {
+	t.dirty[i>>6] |= 1 << (i & 63)
+	t.fill[i] += n
+	t.cat[i][c] += n
+	if n > 0 {
+		t.high[i] = max(t.high[i], t.fill[i])
+		t.catHi[i][c] = max(t.catHi[i][c], t.cat[i][c])
+	}
+}
+
+// close ends the open tile and begins the next one.
+func (t *tiles) close() {
+	t.refresh()
+	t.store(0, t.last)
+	dirty := t.dirty
+	t.dirty = [Cells / 64]uint64{}
+	for w, set := range dirty {
+		for ; set != 0; set &= set - 1 {
+			i := w<<6 + bits.TrailingZeros64(set)
+			if t.high[i] != t.fill[i] || t.catHi[i] != t.cat[i] {
+				// The next tile begins with less than this one's highest.
+				t.dirty[w] |= 1 << (i & 63)
+			}
+			t.high[i], t.catHi[i] = t.fill[i], t.cat[i]
+		}
+	}
+}
+
+// refresh brings last up to date with the open tile.
+func (t *tiles) refresh() {
+	t.last.Shift = t.shift
+	for w, set := range t.dirty {
+		for ; set != 0; set &= set - 1 {
+			i := w<<6 + bits.TrailingZeros64(set)
+			t.last.Cell[i] = t.encode(i)
+		}
+	}
+}
+
+func (t *tiles) encode(i int) Cell {
+	if t.high[i] <= 0 {
+		return 0
+	}
+	best := 0
+	for c := 1; c < numCats; c++ {
+		if t.catHi[i][c] > t.catHi[i][best] {
+			best = c
+		}
+	}
+	f := t.high[i] * 15 >> t.shift
+	return Cell(min(max(f, 1), 15)<<4 | int64(best))
+}
+
+// store puts a tile on a level, and when it is the last of its four, the four
+// together on the next.
+func (t *tiles) store(l int, x Tile) {
+	if l == len(t.levels) {
+		t.levels = append(t.levels, vector[Tile]{})
+	}
+	t.levels[l].push(x)
+	n := t.levels[l].n
+	if n%tileLevelFan != 0 {
+		return
+	}
+	up := x // the latest is the widest
+	for k := 2; k <= tileLevelFan; k++ {
+		up.Join(t.levels[l].at(n - k))
+	}
+	t.store(l+1, up)
+}
+
+// Join makes t the tile of its own time and that of o.
+func (t *Tile) Join(o *Tile) {
+	if o.Shift > t.Shift {
+		w := *o
+		w.Join(t)
+		*t = w
+		return
+	}
+	if o.Shift == t.Shift {
+		for i := range t.Cell {
+			t.Cell[i] = max(t.Cell[i], o.Cell[i])
+		}
+		return
+	}
+	d := t.Shift - o.Shift
+	if d > cellBits {
+		d = cellBits
+	}
+	for i := range Cells >> d {
+		sum, top := 0, Cell(0)
+		for _, c := range o.Cell[i<<d : (i+1)<<d] {
+			sum += c.Fill()
+			top = max(top, c)
+		}
+		if sum > 0 {
+			f := max(1, (sum+1<<(d-1))>>d)
+			t.Cell[i] = max(t.Cell[i], Cell(f<<4)|top&15)
+		}
+	}
+}
+
+// over joins the tiles of points [a,b) into dst, taking whole tiles: it may
+// look at up to a tile too much on either side. n is the number of points.
+func (t *tiles) over(dst *Tile, a, b, n int) {
+	lo, hi := a/tilePoints, (b+tilePoints-1)/tilePoints
+	*dst = Tile{Shift: 0}
+	fresh := true
+	take := func(x *Tile) {
+		if fresh {
+			*dst, fresh = *x, false
+		} else {
+			dst.Join(x)
+		}
+	}
+	if len(t.levels) == 0 || hi > t.levels[0].n {
+		take(&t.last)
+		if hi = 0; len(t.levels) > 0 {
+			hi = t.levels[0].n
+		}
+	}
+	for l := 0; lo < hi; l++ {
+		up, down := (lo+tileLevelFan-1)/tileLevelFan, hi/tileLevelFan
+		if up >= down {
+			for i := lo; i < hi; i++ {
+				take(t.levels[l].at(i))
+			}
+			return
+		}
+		for i := lo; i < up*tileLevelFan; i++ {
+			take(t.levels[l].at(i))
+		}
+		for i := down * tileLevelFan; i < hi; i++ {
+			take(t.levels[l].at(i))
+		}
+		lo, hi = up, down
+	}
+}
+
+func (t *tiles) bytes() int64 {
+	n := int64(2*Cells*(1+numCats)) * 8
+	for i := range t.levels {
+		n += t.levels[i].bytes(tileBytes)
+	}
+	return n
+}

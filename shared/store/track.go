@@ -1,0 +1,292 @@
+package store
+
+import "tideline/protocol/event"
+
+// TrackKind says what the spans of a track are.
+type TrackKind uint8
+
+// The kinds of track.
+const (
+	OpTrack       TrackKind = iota // ops of one stream; class: event.OpForward …
+	TransferTrack                  // copies from Device to Peer; class: event.TransferCause, value: bytes
+	StepTrack                      // steps; value: the batch
+	StallTrack                     // waits of Device for its input; op: the stage to blame
+	StageTrack                     // elements in one stage of the input pipeline; value: bytes out
+)
+
+// NumClasses bounds Span.Class.
+const NumClasses = 8
+
+// Span is one thing that began and ended.
+type Span struct {
+	Index  int
+	Begin  int64 // nanoseconds
+	End    int64 // Alive when it has not ended
+	Value  int64 // bytes, or what the track's kind says
+	Op     event.StringID
+	Tensor event.StringID
+	Step   int32
+	Class  uint8
+	Flags  event.Flags
+}
+
+// Sums is a number for each class.
+type Sums [NumClasses]int64
+
+// Total is the sum over all classes.
+func (s *Sums) Total() int64 {
+	var n int64
+	for _, v := range s {
+		n += v
+	}
+	return n
+}
+
+func (s *Sums) add(o *Sums) {
+	for i := range s {
+		s[i] += o[i]
+	}
+}
+
+// SpanBucket is a track over one bucket of a Window.
+type SpanBucket struct {
+	Busy  Sums // nanoseconds of the bucket; together they may exceed its length where spans overlap
+	Value Sums // of the spans' values, each spread evenly over its time
+	Count int  // spans that begin in the bucket
+}
+
+// Track is one row of spans in order of begin.
+type Track struct {
+	Index  int // in Timeline.Tracks
+	Kind   TrackKind
+	Device event.DeviceID
+	Peer   event.DeviceID // TransferTrack: the destination
+	Stream event.StreamID // OpTrack, TransferTrack
+	Op     event.StringID // StageTrack: the stage
+
+	begin  column
+	op     column
+	tensor column
+	step   column
+	value  column
+	kind   column // class, flags
+	lives  lifetimes[int64]
+	busy   sumTree // of ended spans
+	values sumTree // of ended spans; empty for kinds without a value
+	now    int64   // time of the last event
+}
+
+type trackKey struct {
+	kind   TrackKind
+	device event.DeviceID
+	peer   event.DeviceID
+	stream event.StreamID
+	op     event.StringID
+}
+
+// sumTree holds sums over runs of 16, 256, … spans.
+type sumTree []vector[Sums]
+
+// add counts v in for span i. Nodes are made for spans in order, so a node
+// that is missing is the next one.
+func (t *sumTree) add(i, class int, v int64) {
+	for l := 0; ; l++ {
+		i >>= fanoutBits
+		if l == len(*t) {
+			if l > 0 && i == 0 {
+				return
+			}
+			*t = append(*t, vector[Sums]{})
+			if l > 0 {
+				below := &(*t)[l-1]
+				for k := range below.n {
+					(*t)[l].reach(k >> fanoutBits).add(below.at(k))
+				}
+				// v is in the sums below already.
+				continue
+			}
+		}
+		(*t)[l].reach(i)[class] += v
+	}
+}
+
+// reach is at, with elements added up to i.
+func (v *vector[T]) reach(i int) *T {
+	for v.n <= i {
+		var zero T
+		v.push(zero)
+	}
+	return v.at(i)
+}
+
+// Spans is the number of spans so far.
+func (t *Track) Spans() int { return t.begin.len() }
+
+// Span is span i, 0 <= i < Spans().
+func (t *Track) Span(i int) Span {
+	k := t.kind.at(i)
+	return Span{
+		Index: i, Begin: t.begin.at(i), End: t.ended(i), Value: t.value.at(i),
+		Op: event.StringID(t.op.at(i)), Tensor: event.StringID(t.tensor.at(i)), Step: int32(t.step.at(i)),
+		Class: uint8(k), Flags: event.Flags(k >> 8),
+	}
+}
+
+func (t *Track) ended(i int) int64 {
+	if n := *t.lives.end.at(i); n != 0 {
+		return n - 1
+	}
+	return Alive
+}
+
+func (t *Track) class(i int) int { return int(uint8(t.kind.at(i))) }
+
+func (t *Track) start(e *event.Event, class uint8) int {
+	i := t.begin.len()
+	if class >= NumClasses {
+		class = 0
+	}
+	t.begin.push(e.Time)
+	t.op.push(int64(e.Op))
+	t.tensor.push(int64(e.Tensor))
+	t.step.push(int64(e.Step))
+	t.value.push(e.Size)
+	t.kind.push(int64(class) | int64(e.Flags)<<8)
+	t.lives.begin()
+	return i
+}
+
+func (t *Track) finish(i int, at int64) {
+	// Ends are kept as one more than the time, for 0 means open.
+	t.lives.finish(i, at+1)
+	t.busy.add(i, t.class(i), at-t.begin.at(i))
+	if t.hasValue() {
+		t.values.add(i, t.class(i), t.value.at(i))
+	}
+}
+
+func (t *Track) hasValue() bool { return t.Kind == TransferTrack || t.Kind == StageTrack }
+
+// sum adds the times and values of the ended spans [a,b).
+func (t *Track) sum(busy, value *Sums, a, b int) {
+	t.sumOf(&t.busy, busy, a, b, func(i int) int64 { return t.ended(i) - t.begin.at(i) })
+	if t.hasValue() {
+		t.sumOf(&t.values, value, a, b, t.value.at)
+	}
+}
+
+func (t *Track) sumOf(tree *sumTree, into *Sums, a, b int, of func(int) int64) {
+	each := func(a, b int) {
+		for i := a; i < b; i++ {
+			if *t.lives.end.at(i) != 0 {
+				into[t.class(i)] += of(i)
+			}
+		}
+	}
+	lo, hi := (a+fanout-1)>>fanoutBits, b>>fanoutBits
+	if lo >= hi {
+		each(a, b)
+		return
+	}
+	each(a, lo<<fanoutBits)
+	each(hi<<fanoutBits, b)
+	for l := range *tree {
+		nodes := &(*tree)[l]
+		add := func(a, b int) {
+			for i := a; i < min(b, nodes.n); i++ {
+				into.add(nodes.at(i))
+			}
+		}
+		up, down := (lo+fanout-1)>>fanoutBits, hi>>fanoutBits
+		if up >= down || l == len(*tree)-1 {
+			add(lo, hi)
+			return
+		}
+		add(lo, up<<fanoutBits)
+		add(down<<fanoutBits, hi)
+		lo, hi = up, down
+	}
+}
+
+// overhang adds to the sums what the spans that are open at time at, and began
+// before it, are counted for too much (ended later) or not at all (not ended).
+func (t *Track) overhang(busy, value *Sums, began int, at int64, sign int64, scratch []int32) []int32 {
+	scratch = t.lives.reaching(scratch[:0], began, at+1, 0)
+	for _, r := range scratch {
+		i := int(r)
+		begin, end, c := t.begin.at(i), t.ended(i), t.class(i)
+		if end == Alive {
+			busy[c] += sign * (min(at, max(t.now, begin)) - begin)
+			continue
+		}
+		over := end - at
+		busy[c] -= sign * over
+		if t.hasValue() {
+			value[c] -= sign * int64(float64(t.value.at(i))*(float64(over)/float64(end-begin)))
+		}
+	}
+	return scratch
+}
+
+// Buckets fills dst, which must have w.W elements. scratch is room to work in;
+// the longer one comes back.
+func (t *Track) Buckets(w Window, dst []SpanBucket, scratch []int32) []int32 {
+	if !w.valid() {
+		return scratch
+	}
+	a := t.begin.after(w.T0-1, 0)
+	// What is up to each edge, less what is up to the edge before it.
+	var busyIn, valueIn Sums
+	scratch = t.overhang(&busyIn, &valueIn, a, w.T0, 1, scratch)
+	for i := range dst[:w.W] {
+		edge := w.Edge(i + 1)
+		b := t.begin.after(edge-1, a)
+		var busyOut, valueOut Sums
+		scratch = t.overhang(&busyOut, &valueOut, b, edge, 1, scratch)
+		d := &dst[i]
+		*d = SpanBucket{Count: b - a}
+		if b > a {
+			t.sum(&d.Busy, &d.Value, a, b)
+		}
+		for c := range d.Busy {
+			d.Busy[c] += busyOut[c] - busyIn[c]
+			d.Value[c] += valueOut[c] - valueIn[c]
+		}
+		busyIn, valueIn, a = busyOut, valueOut, b
+	}
+	return scratch
+}
+
+// Overlapping appends the spans that overlap [t0,t1), by begin; it stops when
+// dst has limit of them (0: no limit).
+func (t *Track) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
+	return t.lives.reaching(dst, t.begin.after(t1-1, 0), t0+1, limit)
+}
+
+// Began is the number of spans that begin in [t0,t1).
+func (t *Track) Began(t0, t1 int64) int {
+	a := t.begin.after(t0-1, 0)
+	return t.begin.after(t1-1, a) - a
+}
+
+// Sum is the time and the values of the spans that begin in [t0,t1) and have
+// ended, by class, and how many begin.
+func (t *Track) Sum(t0, t1 int64) (busy, value Sums, count int) {
+	a := t.begin.after(t0-1, 0)
+	b := t.begin.after(t1-1, a)
+	t.sum(&busy, &value, a, b)
+	return busy, value, b - a
+}
+
+func (t *Track) bytes() int64 {
+	n := t.lives.bytes(8)
+	for _, c := range []*column{&t.begin, &t.op, &t.tensor, &t.step, &t.value, &t.kind} {
+		n += c.bytes()
+	}
+	for _, tree := range []sumTree{t.busy, t.values} {
+		for i := range tree {
+			n += tree[i].bytes(NumClasses * 8)
+		}
+	}
+	return n
+}
