@@ -17,6 +17,9 @@ type Backend interface {
 	// Close releases everything. Nothing is called after it.
 	Close()
 
+	// Modelled says whether times come from the cost model rather than a clock.
+	Modelled() bool
+
 	// Map makes bytes at addr of a device's address space usable, when an
 	// allocator got a region; Unmap ends that. An error means that the host
 	// cannot back the memory, and fails the run.
@@ -59,11 +62,9 @@ type Kernel struct {
 	Program *program.Program
 	Node    *program.Node
 	Device  event.DeviceID
-	In      []Ref // one per input, in memory that the kernel can read
+	In      []Ref // one per input, in memory that the kernel can read; a variable's is its own buffer
 	Out     []Ref // one per output; an in-place output equals its input
-	// Variable and Slots are the state that an op with a variable works on.
-	Variable  Ref
-	Slots     [2]Ref
+	// Workspace is temporary memory; without Bytes the kernel does without.
 	Workspace Ref
 	Step      int32 // from 0
 	Nanos     int64 // what the cost model says

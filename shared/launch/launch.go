@@ -43,7 +43,7 @@ type Result struct {
 // DeviceResult is what one logical device came to. Bytes.
 type DeviceResult struct {
 	ID           event.DeviceID
-	Name         string // /device:GPU:0
+	Name         string // /GPU:0
 	PeakInUse    int64
 	PeakReserved int64
 	Limit        int64 // 0 for the host, which has none

@@ -1,0 +1,117 @@
+package exec
+
+import "tideline/protocol/event"
+
+// bufferID indexes Runtime.buffers; 0 is no buffer.
+type bufferID int32
+
+// buffer is memory that tensors share by counting references. It goes back to
+// its allocator at the moment when the last reference drops, on the host,
+// although the device may not have run the work yet: one compute stream runs
+// everything in order.
+type buffer struct {
+	address   uint64
+	size      int64 // as the allocator rounded it
+	requested int64
+	ready     int64 // when a copy into it arrives; 0: in stream order
+	refs      int32
+	flight    uint32 // the copy that fills it, until the host has seen its end
+	space     spaceID
+	pinned    bool // the attribute gpu_compatible
+}
+
+// newBuffer takes a slot of the table; the caller fills it.
+func (r *Runtime) newBuffer() bufferID {
+	if n := len(r.freeBuffers); n > 0 {
+		id := r.freeBuffers[n-1]
+		r.freeBuffers = r.freeBuffers[:n-1]
+		return id
+	}
+	r.buffers = append(r.buffers, buffer{})
+	return bufferID(len(r.buffers) - 1)
+}
+
+// request is what a new buffer is for.
+type request struct {
+	bytes    int64
+	op       event.StringID
+	tensor   event.StringID
+	shape    string // for the message of a failure
+	space    spaceID
+	category event.Category
+	noRetry  bool
+}
+
+// allocate makes a buffer with one reference. Zero bytes take no memory. ok is
+// false when there was none; unless the caller can do without, that ends the
+// run and is told as an event.
+func (r *Runtime) allocate(q request) (bufferID, bool) {
+	s := &r.spaces[q.space]
+	if !s.begun {
+		r.begin(q.space)
+	}
+	id := r.newBuffer()
+	b := &r.buffers[id]
+	*b = buffer{refs: 1, space: q.space, pinned: s.pinned}
+	if q.bytes == 0 {
+		return id, true
+	}
+	r.current = q.op
+	s.ask.Bytes, s.ask.NoRetry = q.bytes, q.noRetry
+	block, ok := s.memory.Allocate(s.ask)
+	if !ok {
+		r.freeBuffers = append(r.freeBuffers, id)
+		if !q.noRetry {
+			r.outOfMemory(&q)
+		}
+		return 0, false
+	}
+	if r.failed != nil {
+		r.freeBuffers = append(r.freeBuffers, id)
+		return 0, false
+	}
+	// The table may not have grown since: nothing else makes buffers here.
+	b.address, b.size, b.requested = block.Address, block.Size, block.Requested
+	e := &r.ev
+	*e = event.Event{
+		Kind: event.Alloc, Device: s.device, Allocator: s.id, Address: block.Address,
+		Size: block.Size, Requested: block.Requested, Tensor: q.tensor, Op: q.op, Category: q.category, Step: r.step,
+	}
+	r.out.host(e)
+	return id, true
+}
+
+// hold adds n references.
+func (r *Runtime) hold(id bufferID, n int32) { r.buffers[id].refs += n }
+
+// drop removes a reference, and frees the buffer with the last.
+func (r *Runtime) drop(id bufferID) {
+	b := &r.buffers[id]
+	b.refs--
+	if b.refs > 0 {
+		return
+	}
+	if b.size > 0 {
+		r.free(b)
+	}
+	r.freeBuffers = append(r.freeBuffers, id)
+}
+
+func (r *Runtime) free(b *buffer) {
+	s := &r.spaces[b.space]
+	e := &r.ev
+	*e = event.Event{
+		Kind: event.Free, Device: s.device, Allocator: s.id,
+		Address: b.address, Size: b.size, Step: r.step,
+	}
+	r.out.host(e)
+	if err := s.memory.Free(b.address); err != nil {
+		r.fail(err)
+	}
+}
+
+// ref is where the buffer lies.
+func (r *Runtime) ref(id bufferID) Ref {
+	b := &r.buffers[id]
+	return Ref{Address: b.address, Bytes: b.requested, Device: r.spaces[b.space].device}
+}

@@ -1,0 +1,267 @@
+package exec
+
+import "tideline/protocol/event"
+
+// graphStep runs a plan as TensorFlow's executor does: a queue of ready nodes,
+// first in first out; inputs dropped as soon as their last consumer has taken
+// them; buffers taken over in place where nobody else holds them.
+func (r *Runtime) graphStep(p *Plan, batch []bufferID) error {
+	for i := range p.nodes {
+		p.waiting[i] = p.nodes[i].needs
+	}
+	p.ready.reset()
+	for _, n := range p.roots {
+		p.ready.push(n)
+	}
+	inputs := 0
+	for {
+		id, ok := p.ready.pop()
+		if !ok {
+			return nil
+		}
+		n := &p.nodes[id]
+		switch n.kind {
+		case inputNode:
+			b := batch[inputs]
+			batch[inputs] = 0 // the graph holds it from here on
+			inputs++
+			r.handOn(p, n.out[0], b)
+		case variableNode:
+			b := r.variables[p.p.Nodes[n.src].Attrs.Variable].buffer
+			r.hold(b, 1)
+			r.handOn(p, n.out[0], b)
+		case constNode:
+			b := p.buf[n.out[0]]
+			r.hold(b, 1)
+			r.handOn(p, n.out[0], b)
+		case copyNode:
+			r.graphCopy(p, n)
+		case fetchNode:
+			continue // its slot holds the value until the host has read it
+		default:
+			r.graphOp(p, n)
+		}
+		if r.failed != nil {
+			return r.failed
+		}
+		r.release(p, n)
+	}
+}
+
+// graphOp is the life of one op, in the order of the specification: outputs,
+// then workspace; launch; workspace dropped; input slots cleared in order;
+// outputs handed on.
+func (r *Runtime) graphOp(p *Plan, n *node) {
+	if r.stopped() {
+		return
+	}
+	r.backend.Spend(n.dispatch)
+	in := p.slot[n.firstSlot : n.firstSlot+int32(len(n.in))]
+	var outs [maxOutputs]bufferID
+	if n.alias {
+		outs[0] = in[0]
+		r.hold(in[0], 1)
+	} else {
+		for o := range n.out {
+			b := r.forward(p, n, in, o)
+			if b == 0 {
+				var ok bool
+				if b, ok = r.output(p, n, o); !ok {
+					r.dropAll(outs[:o])
+					return
+				}
+			}
+			outs[o] = b
+		}
+		if !r.run(p, n, in, outs[:len(n.out)]) {
+			r.dropAll(outs[:len(n.out)])
+			return
+		}
+	}
+	r.clear(in)
+	for o, t := range n.out {
+		r.handOn(p, t, outs[o])
+	}
+}
+
+// maxOutputs is the most outputs an op has.
+const maxOutputs = 4
+
+func (r *Runtime) dropAll(bs []bufferID) {
+	for _, b := range bs {
+		if b != 0 {
+			r.drop(b)
+		}
+	}
+}
+
+// clear drops the input slots in index order.
+func (r *Runtime) clear(in []bufferID) {
+	for i, b := range in {
+		if b != 0 {
+			in[i] = 0
+			r.drop(b)
+		}
+	}
+}
+
+func (r *Runtime) output(p *Plan, n *node, o int) (bufferID, bool) {
+	t := &p.tensors[n.out[o]]
+	return r.allocate(request{
+		bytes: t.bytes, op: n.name, tensor: t.name, shape: t.shape, space: t.space, category: t.category,
+	})
+}
+
+// forward gives output o the buffer of an input that nobody else holds, or 0.
+// An input counts if it has the same type and number of elements, lies in the
+// same memory, and has at least the attributes that the output needs. The slot
+// gives its reference away, so that no later output can take it again.
+func (r *Runtime) forward(p *Plan, n *node, in []bufferID, o int) bufferID {
+	if o != n.forwardTo {
+		return 0
+	}
+	t := &p.tensors[n.out[o]]
+	out := &p.p.Values[t.value]
+	for _, i := range n.forward {
+		if i >= len(in) || in[i] == 0 {
+			continue
+		}
+		b := &r.buffers[in[i]]
+		v := &p.p.Values[p.tensors[n.in[i]].value]
+		if b.refs != 1 || b.size == 0 || v.DType != out.DType || v.Shape.Elements() != out.Shape.Elements() {
+			continue
+		}
+		if !r.compatible(b, t) {
+			continue
+		}
+		id := in[i]
+		in[i] = 0
+		r.tellForward(b, t, n)
+		// The kernel still reads the input, from where its output will lie.
+		n.kernel.In[i] = r.ref(id)
+		return id
+	}
+	return 0
+}
+
+func (r *Runtime) compatible(b *buffer, t *tensor) bool {
+	have, want := &r.spaces[b.space], &r.spaces[t.space]
+	return have.device == want.device && (b.pinned || !want.pinned)
+}
+
+func (r *Runtime) tellForward(b *buffer, t *tensor, n *node) {
+	s := &r.spaces[b.space]
+	r.ev = event.Event{
+		Kind: event.Forward, Device: s.device, Allocator: s.id, Address: b.address, Size: b.size,
+		Requested: b.requested, Tensor: t.name, Op: n.name, Category: t.category, Step: r.step,
+	}
+	r.out.host(&r.ev)
+}
+
+// run asks for the workspace, launches the kernel and tells it. in may have
+// lost slots to outputs in place.
+func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
+	k := &n.kernel
+	k.After = 0
+	for i, b := range in {
+		if b != 0 {
+			k.In[i] = r.ref(b)
+			k.After = max(k.After, r.buffers[b].ready)
+		}
+	}
+	for o, b := range out {
+		k.Out[o] = r.ref(b)
+		k.After = max(k.After, r.buffers[b].ready)
+		r.buffers[b].ready = 0 // from now on in stream order
+	}
+	k.Step, k.Workspace = r.step, Ref{}
+	var work bufferID
+	nanos := k.Nanos
+	if n.workspace > 0 {
+		work, _ = r.allocate(request{
+			bytes: n.workspace, op: n.name, tensor: n.name, space: r.memory[n.device],
+			category: event.Temporary, noRetry: true,
+		})
+		if work != 0 {
+			k.Workspace = r.ref(work)
+		} else {
+			k.Nanos *= 2 // the algorithm without workspace is slower; assumed
+		}
+	}
+	if r.failed != nil {
+		return false
+	}
+	r.await(n.device, in)
+	span, err := r.backend.Launch(k)
+	k.Nanos = nanos
+	if work != 0 {
+		r.drop(work)
+	}
+	if err != nil {
+		r.fail(err)
+		return false
+	}
+	r.tellOp(n, span)
+	return true
+}
+
+func (r *Runtime) tellOp(n *node, s Span) {
+	r.opID++
+	r.ev = event.Event{
+		Kind: event.OpBegin, Time: s.Begin, Device: n.device, Op: n.name, ID: r.opID, Step: r.step,
+		Category: n.phase, Stream: event.StreamCompute, Flags: r.modelled,
+	}
+	r.out.later(n.device, event.StreamCompute, &r.ev)
+	r.ev.Kind, r.ev.Time = event.OpEnd, s.End
+	r.out.later(n.device, event.StreamCompute, &r.ev)
+}
+
+// handOn gives a tensor's buffer to its consumers in edge order: earlier edges
+// copy the reference, the last one moves it. Without consumers it is freed.
+func (r *Runtime) handOn(p *Plan, t tensorID, b bufferID) {
+	x := &p.tensors[t]
+	if x.n == 0 {
+		r.drop(b)
+		return
+	}
+	r.hold(b, x.n-1)
+	for _, e := range p.edges[x.first : x.first+x.n] {
+		p.slot[e.slot] = b
+		r.arrive(p, e.node)
+	}
+}
+
+func (r *Runtime) arrive(p *Plan, n int32) {
+	p.waiting[n]--
+	if p.waiting[n] == 0 {
+		p.ready.push(n)
+	}
+}
+
+// release lets the nodes go that waited for n alone.
+func (r *Runtime) release(p *Plan, n *node) {
+	for _, next := range n.control {
+		r.arrive(p, next)
+	}
+}
+
+func (r *Runtime) stopped() bool {
+	if r.cfg.Stop != nil && r.cfg.Stop() {
+		r.fail(ErrStopped)
+		return true
+	}
+	return false
+}
+
+// graphCopy is a pair of send and receive.
+func (r *Runtime) graphCopy(p *Plan, n *node) {
+	from := p.slot[n.firstSlot]
+	t := &p.tensors[n.out[0]]
+	r.backend.Spend(graphDispatch)
+	to, ok := r.copyTo(from, t, n.name)
+	p.slot[n.firstSlot] = 0
+	r.drop(from) // a copy in flight has its own reference
+	if ok {
+		r.handOn(p, n.out[0], to)
+	}
+}

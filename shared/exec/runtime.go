@@ -1,0 +1,296 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+
+	"tideline/protocol/event"
+	"tideline/shared/alloc"
+	"tideline/shared/device"
+	"tideline/shared/program"
+)
+
+// Config is what a Runtime is made of.
+type Config struct {
+	Eager   bool // op by op; otherwise as a graph
+	Devices []*device.Logical
+	Backend Backend
+	Strings *event.Strings
+	Sink    event.Sink  // nil drops all events
+	Stop    func() bool // polled once per op; nil never stops
+	Seed    uint64      // of the variables' first values
+	Slots   []program.Variable
+}
+
+// Why a step ended early. Out of memory is a result, told by Runtime.OOM.
+var (
+	ErrOutOfMemory = errors.New("out of memory")
+	ErrStopped     = errors.New("stopped")
+)
+
+// Runtime is the state of a run that outlives steps: devices with their
+// memory, variables, constants, and the events told so far. Not safe for
+// concurrent use.
+type Runtime struct {
+	cfg     Config
+	backend Backend
+	strings *event.Strings
+	out     emitter
+	ev      event.Event
+
+	spaces      []space
+	hostSpace   spaceID   // pageable host memory
+	pinnedSpace spaceID   // page-locked host memory; noSpace when there is none
+	memory      []spaceID // by device: where its tensors live
+	buffers     []buffer
+	freeBuffers []bufferID
+
+	variables []variable
+	scalars   []scalar
+	flights   []flight
+	batch     []bufferID // host tensors of the step under way
+	held      []bufferID // eager: the last batch, until the next is there
+	metrics   []Metric
+	serial    uint32
+
+	step    int32
+	current event.StringID // the op that asks for memory now
+	opID    uint64
+	copyID  uint64
+	stallID uint64
+	failed  error // the first thing that broke; ends the run
+	oom     *OOM
+	placed  bool
+	names   names
+	// modelled is the flag of events whose times come from the cost model.
+	modelled event.Flags
+}
+
+// spaceID indexes Runtime.spaces, one per allocator.
+type spaceID int8
+
+const noSpace spaceID = -1
+
+// space is memory of a device under one allocator.
+type space struct {
+	r       *Runtime
+	id      event.AllocatorID
+	device  event.DeviceID
+	memory  alloc.Allocator
+	ask     alloc.Request
+	pinned  bool
+	begun   bool
+	closing bool
+}
+
+// names are the strings that the runtime itself uses.
+type names struct {
+	scratch, initial, batch event.StringID
+}
+
+// New opens the backend and returns a runtime without memory; Attach gives it
+// some before anything runs.
+func New(c Config) (*Runtime, error) {
+	if len(c.Devices) == 0 || !c.Devices[0].IsHost() {
+		return nil, errors.New("exec: the first device must be the host, /CPU:0")
+	}
+	if c.Strings == nil {
+		c.Strings = new(event.Strings)
+	}
+	r := &Runtime{cfg: c, backend: c.Backend, strings: c.Strings, step: event.NoStep, hostSpace: noSpace, pinnedSpace: noSpace}
+	if err := c.Backend.Open(c.Devices); err != nil {
+		return nil, fmt.Errorf("open backend: %w", err)
+	}
+	if c.Backend.Modelled() {
+		r.modelled = event.Modelled
+	}
+	r.buffers = make([]buffer, 1, 256)
+	r.out = emitter{sink: c.Sink, now: c.Backend.Now}
+	r.out.open(len(c.Devices))
+	r.memory = make([]spaceID, len(c.Devices))
+	for i := range r.memory {
+		r.memory[i] = noSpace
+	}
+	r.names = names{c.Strings.ID("scratch"), c.Strings.ID("initial value"), c.Strings.ID("batch")}
+	return r, nil
+}
+
+// Attach gives a device memory: make gets the observer to report to. Pinned
+// memory of the host is a second allocator beside the pageable one.
+func (r *Runtime) Attach(dev event.DeviceID, pinned bool, make func(alloc.Observer) (alloc.Allocator, error), facts event.Fields) error {
+	id := spaceID(len(r.spaces))
+	r.spaces = append(r.spaces, space{r: r, id: event.AllocatorID(id), device: dev, pinned: pinned})
+	a, err := make(&observer{r, id})
+	if err != nil {
+		return err
+	}
+	s := &r.spaces[id]
+	s.memory = a
+	switch {
+	case pinned:
+		r.pinnedSpace = id
+	case r.cfg.Devices[dev].IsHost():
+		r.hostSpace, r.memory[dev] = id, id
+	default:
+		r.memory[dev] = id
+	}
+	r.ev = event.Event{
+		Kind: event.AllocatorFacts, Device: dev, Allocator: s.id, Size: a.Limit(),
+		Text: r.strings.ID(facts.Encode()), Step: event.NoStep,
+	}
+	r.out.host(&r.ev)
+	return nil
+}
+
+// ScratchBytes is what the first op on a GPU's stream takes for good, so that
+// it is the first chunk at the pool's base in practically every real dump.
+const ScratchBytes = 1028
+
+// begin is called at the first request of a space.
+func (r *Runtime) begin(id spaceID) {
+	s := &r.spaces[id]
+	s.begun = true
+	if r.cfg.Devices[s.device].IsHost() {
+		return
+	}
+	r.allocate(request{
+		bytes: ScratchBytes, op: r.names.scratch, tensor: r.names.scratch,
+		space: id, category: event.Temporary, noRetry: true,
+	})
+}
+
+// Emit tells an event at the host's time.
+func (r *Runtime) Emit(e *event.Event) { r.out.host(e) }
+
+// Log tells a line for people.
+func (r *Runtime) Log(dev event.DeviceID, f event.Flags, text string) {
+	r.ev = event.Event{Kind: event.Log, Device: dev, Flags: f, Text: r.strings.ID(text), Step: r.step}
+	r.out.host(&r.ev)
+}
+
+// Annotate tells a remark.
+func (r *Runtime) Annotate(text string) {
+	r.ev = event.Event{Kind: event.Annotation, Text: r.strings.ID(text), Step: r.step}
+	r.out.host(&r.ev)
+}
+
+// Events is how many events were told.
+func (r *Runtime) Events() uint64 { return r.out.count }
+
+// Now is the time on the run's clock in nanoseconds.
+func (r *Runtime) Now() int64 { return r.backend.Now() }
+
+// OOM is the request that failed, or nil.
+func (r *Runtime) OOM() *OOM { return r.oom }
+
+// Stats are the figures of a device's memory.
+func (r *Runtime) Stats(dev event.DeviceID) alloc.Stats {
+	return r.spaces[r.memory[dev]].memory.Stats()
+}
+
+func (r *Runtime) fail(err error) {
+	if r.failed == nil {
+		r.failed = err
+	}
+}
+
+// End waits for all devices, tells what they still did, and then the end.
+func (r *Runtime) End(reason event.EndReason, text string) {
+	r.sync()
+	r.ev = event.Event{Kind: event.End, Cause: uint8(reason), Text: r.strings.ID(text), Step: event.NoStep}
+	r.out.host(&r.ev)
+}
+
+// sync lets the host wait for everything ordered so far.
+func (r *Runtime) sync() {
+	for i := range r.cfg.Devices {
+		r.backend.WaitUntil(r.backend.Idle(event.DeviceID(i)))
+	}
+	r.land()
+	r.out.flush(r.backend.Now())
+}
+
+// Close gives all memory back and closes the backend. It tells nothing.
+func (r *Runtime) Close() {
+	for i := range r.spaces {
+		r.spaces[i].closing = true
+		if m := r.spaces[i].memory; m != nil {
+			m.Close()
+		}
+	}
+	r.backend.Close()
+}
+
+// observer connects an allocator to the run's events, clock and memory.
+type observer struct {
+	r  *Runtime
+	id spaceID
+}
+
+var _ alloc.Observer = (*observer)(nil)
+
+func (o *observer) space() *space { return &o.r.spaces[o.id] }
+
+// RegionTaken backs the region and tells it.
+func (o *observer) RegionTaken(addr uint64, asked, received int64) {
+	r, s := o.r, o.space()
+	r.backend.Spend(device.DriverAlloc(received))
+	if err := r.backend.Map(s.device, addr, received); err != nil {
+		r.fail(fmt.Errorf("back %s of %s: %w", event.FormatBytes(received), r.cfg.Devices[s.device].Name.Short(), err))
+	}
+	e := event.Event{
+		Kind: event.RegionAdd, Device: s.device, Allocator: s.id, Address: addr,
+		Size: received, Requested: asked, Step: r.step,
+	}
+	r.out.host(&e)
+}
+
+// RegionRefused tells that the driver said no.
+func (o *observer) RegionRefused(asked int64) {
+	r, s := o.r, o.space()
+	r.backend.Spend(device.DriverAlloc(0))
+	e := event.Event{Kind: event.RegionRefused, Device: s.device, Allocator: s.id, Size: asked, Step: r.step}
+	r.out.host(&e)
+}
+
+// RegionGiven tells that a region went back; the driver waits for the device.
+func (o *observer) RegionGiven(addr uint64, bytes int64) {
+	r, s := o.r, o.space()
+	r.backend.Unmap(s.device, addr, bytes)
+	if s.closing {
+		return
+	}
+	r.backend.WaitUntil(r.backend.Idle(s.device))
+	r.backend.Spend(device.DriverFree)
+	e := event.Event{Kind: event.RegionRemove, Device: s.device, Allocator: s.id, Address: addr, Size: bytes, Step: r.step}
+	r.out.host(&e)
+}
+
+// Wait lands the copies in flight, whose references may be what the request
+// waits for, or else lets the model's time pass.
+func (o *observer) Wait(nanos int64) int64 {
+	r := o.r
+	from := r.backend.Now()
+	if len(r.flights) > 0 {
+		for i := range r.flights {
+			r.backend.WaitUntil(r.flights[i].end)
+		}
+		r.land()
+		return max(1, min(nanos, r.backend.Now()-from))
+	}
+	r.backend.Spend(nanos)
+	return nanos
+}
+
+// Log tells an allocator's record.
+func (o *observer) Log(s alloc.Severity, text string) {
+	var f event.Flags
+	if s == alloc.Warning {
+		f = event.Warning
+	}
+	e := event.Event{Kind: event.Log, Device: o.space().device, Allocator: o.space().id, Flags: f, Text: o.r.strings.ID(text), Step: o.r.step}
+	o.r.out.host(&e)
+}
+
+// Op is the op on whose behalf memory is asked for.
+func (o *observer) Op() string { return o.r.strings.At(o.r.current) }

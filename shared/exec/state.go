@@ -1,0 +1,174 @@
+package exec
+
+import (
+	"math"
+
+	"tideline/protocol/event"
+	"tideline/shared/program"
+)
+
+// variable is state that outlives steps.
+type variable struct {
+	buffer bufferID
+	made   bool
+}
+
+// scalar is a number that the program handed to an eager op. TensorFlow's
+// eager context keeps such tensors for reuse, so that 1.0 crosses to the
+// device once and not with every op.
+type scalar struct {
+	value float64
+	dtype program.DType
+	space spaceID
+	b     bufferID
+}
+
+// makeVariables makes those variables of the plan that do not exist yet: with
+// slots the optimizer's, without them the model's.
+func (r *Runtime) makeVariables(p *Plan, slots bool) bool {
+	if n := len(p.p.Variables); len(r.variables) < n {
+		r.variables = append(r.variables, make([]variable, n-len(r.variables))...)
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind != variableNode {
+			continue
+		}
+		id := p.p.Nodes[n.src].Attrs.Variable
+		if v := &p.p.Variables[id]; r.variables[id].made || v.Slot != slots {
+			continue
+		}
+		if !r.makeVariable(p, n, id) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Runtime) makeVariable(p *Plan, n *node, id program.VariableID) bool {
+	t := &p.tensors[n.out[0]]
+	v := &p.p.Variables[id]
+	q := request{bytes: t.bytes, op: n.name, tensor: t.name, shape: t.shape, space: t.space, category: t.category}
+	var b bufferID
+	var ok bool
+	if v.Slot {
+		b, ok = r.onDevice(p, n, q, v)
+	} else {
+		b, ok = r.initial(q, func(dst []byte) {
+			tmp := make([]float32, len(dst)/4)
+			p.p.Fill(tmp, id, r.cfg.Seed)
+			putFloats(dst, tmp)
+		})
+	}
+	if ok {
+		r.variables[id] = variable{b, true}
+	}
+	return ok
+}
+
+// onDevice makes an optimizer's slot: filled by a kernel where it lies.
+func (r *Runtime) onDevice(p *Plan, n *node, q request, v *program.Variable) (bufferID, bool) {
+	b, ok := r.allocate(q)
+	if !ok {
+		return 0, false
+	}
+	value := 0.0
+	if v.Init.Kind == program.InitConstant {
+		value = v.Init.Scale
+	}
+	fill := program.Node{
+		Name: v.Name + "/Initializer", Op: program.OpConst, Phase: program.Update, Outputs: []program.ValueID{p.tensors[n.out[0]].value}, Of: program.None,
+		Attrs: program.Attrs{DType: v.DType, Shape: v.Shape, Value: value, Variable: program.None},
+	}
+	k := Kernel{
+		Program: p.p, Node: &fill, Device: n.device, Out: []Ref{r.ref(b)}, Step: r.step,
+		Nanos: r.cfg.Devices[n.device].Model.Kernel(0, v.Bytes()),
+	}
+	r.backend.Spend(n.dispatch)
+	span, err := r.backend.Launch(&k)
+	if err != nil {
+		r.fail(err)
+		return 0, false
+	}
+	r.tellOp(&node{name: r.strings.ID(fill.Name), device: n.device, phase: event.OpUpdate}, span)
+	return b, true
+}
+
+// makeConstants makes a graph's constants, which its kernels hold for as long
+// as the graph lives.
+func (r *Runtime) makeConstants(p *Plan) bool {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind != constNode {
+			continue
+		}
+		at := p.p.Nodes[n.src].Attrs
+		b, ok := r.constantBuffer(&p.tensors[n.out[0]], n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
+		if !ok {
+			return false
+		}
+		p.buf[n.out[0]] = b
+	}
+	return true
+}
+
+// eagerScalar is the tensor of a number, made when it is first used.
+func (r *Runtime) eagerScalar(p *Plan, n *node) (bufferID, bool) {
+	t := &p.tensors[n.out[0]]
+	at := p.p.Nodes[n.src].Attrs
+	for _, s := range r.scalars {
+		if s.value == at.Value && s.dtype == at.DType && s.space == t.space {
+			return s.b, true
+		}
+	}
+	b, ok := r.constantBuffer(t, n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
+	if ok {
+		r.scalars = append(r.scalars, scalar{at.Value, at.DType, t.space, b})
+	}
+	return b, ok
+}
+
+// FillConst writes x into every element of dst, little-endian, for the types
+// that constants have. Other types are left as they are.
+func FillConst(dst []byte, d program.DType, x float64) {
+	switch d {
+	case program.Float32:
+		bits := math.Float32bits(float32(x))
+		for i := 0; i+4 <= len(dst); i += 4 {
+			put32(dst[i:], bits)
+		}
+	case program.Float64:
+		bits := math.Float64bits(x)
+		for i := 0; i+8 <= len(dst); i += 8 {
+			put64(dst[i:], bits)
+		}
+	case program.Int32:
+		for i := 0; i+4 <= len(dst); i += 4 {
+			put32(dst[i:], uint32(int32(x)))
+		}
+	case program.Int64:
+		for i := 0; i+8 <= len(dst); i += 8 {
+			put64(dst[i:], uint64(int64(x)))
+		}
+	default:
+	}
+}
+
+func put32(b []byte, v uint32) {
+	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+}
+
+func put64(b []byte, v uint64) {
+	put32(b, uint32(v))
+	put32(b[4:], uint32(v>>32))
+}
+
+func get32(b []byte) uint32 {
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+func putFloats(dst []byte, src []float32) {
+	for i, x := range src {
+		put32(dst[4*i:], math.Float32bits(x))
+	}
+}

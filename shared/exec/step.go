@@ -1,0 +1,259 @@
+package exec
+
+import (
+	"fmt"
+	"math"
+
+	"tideline/protocol/event"
+	"tideline/shared/program"
+)
+
+// Feed is the input pipeline as a step sees it.
+type Feed interface {
+	// Next asks for the next batch at time now and says when it is there; the
+	// host waits until then, and stage is the part of the pipeline to blame.
+	// input writes the batch's content for input i of the program, in the
+	// layout of its tensor.
+	Next(now int64) (Batch, error)
+}
+
+// Batch is one batch of a Feed.
+type Batch struct {
+	Ready int64
+	Stage event.StringID
+	Input func(i int, dst []byte)
+}
+
+// Metric is a number that a step fetched.
+type Metric struct {
+	Name  string
+	Value float64
+}
+
+func errNoInput(p *Plan, n *node, x *tensor) error {
+	return fmt.Errorf("op %s reads %s before it is made: the program is not in order", p.p.Nodes[n.src].Name, p.p.Values[x.value].Name)
+}
+
+// Step runs the plan once on the feed's next batch and returns what was
+// fetched, nothing on a Backend that computes nothing. Its errors are
+// ErrOutOfMemory, after which OOM tells more, ErrStopped, or what broke;
+// everything of the step has been freed then, and variables stay.
+func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
+	r.step = step
+	r.tellStep(event.StepBegin, p)
+	metrics, err := r.steps(p, f)
+	if err != nil {
+		r.abandon(p)
+		return nil, err
+	}
+	r.tellStep(event.StepEnd, p)
+	r.step = event.NoStep
+	return metrics, nil
+}
+
+func (r *Runtime) steps(p *Plan, f Feed) ([]Metric, error) {
+	if !p.traced && !r.trace(p) {
+		return nil, r.failed
+	}
+	if err := r.nextBatch(p, f); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.eager {
+		err = r.eagerStep(p, r.batch)
+	} else {
+		err = r.graphStep(p, r.batch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.fetches(p)
+}
+
+// Trace time of a concrete function in nanoseconds; assumed.
+const (
+	traceBase    = 5_000_000
+	tracePerNode = 200_000
+)
+
+// trace makes what the plan needs before its first step.
+func (r *Runtime) trace(p *Plan) bool {
+	p.traced = true
+	if p.eager {
+		return r.makeVariables(p, false)
+	}
+	r.Annotate(fmt.Sprintf("tracing: concrete function %s for batch %d", p.p.Name, p.p.Batch))
+	r.backend.Spend(traceBase + tracePerNode*int64(len(p.nodes)))
+	return r.makeVariables(p, false) && r.makeVariables(p, true) && r.makeConstants(p)
+}
+
+// nextBatch waits for the pipeline and makes the batch's host tensors. An
+// eager program holds the last batch until it has this one.
+func (r *Runtime) nextBatch(p *Plan, f Feed) error {
+	now := r.backend.Now()
+	b, err := f.Next(now)
+	if err != nil {
+		return fmt.Errorf("input of step %d: %w", r.step, err)
+	}
+	if b.Ready > now {
+		r.stall(b)
+	}
+	r.batch = r.batch[:0]
+	for i, t := range p.inputs {
+		x := &p.tensors[t]
+		id, ok := r.allocate(request{
+			bytes: x.bytes, op: r.names.batch, tensor: x.name, shape: x.shape, space: r.hostSpace, category: event.Input,
+		})
+		if !ok {
+			return r.failed
+		}
+		r.batch = append(r.batch, id)
+		if b.Input != nil {
+			r.write(id, func(dst []byte) { b.Input(i, dst) })
+		}
+	}
+	r.dropHeld()
+	return nil
+}
+
+// stall tells the wait for a batch. The device that idles is the first
+// accelerator, or the host where there is none.
+func (r *Runtime) stall(b Batch) {
+	r.stallID++
+	dev := event.DeviceID(min(1, len(r.cfg.Devices)-1))
+	r.ev = event.Event{Kind: event.StallBegin, Device: dev, ID: r.stallID, Op: b.Stage, Step: r.step}
+	r.out.host(&r.ev)
+	r.backend.WaitUntil(b.Ready)
+	r.ev = event.Event{Kind: event.StallEnd, Device: dev, ID: r.stallID, Op: b.Stage, Step: r.step}
+	r.out.host(&r.ev)
+}
+
+// fetches lets the host read what the step returns: it waits for the device,
+// and with that for everything that was ordered before.
+func (r *Runtime) fetches(p *Plan) ([]Metric, error) {
+	r.metrics = r.metrics[:0]
+	for i := range p.fetches {
+		x := &p.fetches[i]
+		var b bufferID
+		if p.eager {
+			b = p.buf[x.tensor]
+		} else {
+			s := p.nodes[x.node].firstSlot
+			b, p.slot[s] = p.slot[s], 0
+		}
+		ok := r.fetch(p, x, b)
+		if !p.eager {
+			r.drop(b)
+		}
+		if !ok {
+			return nil, r.failed
+		}
+	}
+	r.sync()
+	if p.eager {
+		for _, t := range p.atEnd {
+			r.letGo(p, t)
+		}
+		r.holdBatch(p)
+	}
+	return r.metrics, r.failed
+}
+
+func (r *Runtime) fetch(p *Plan, x *fetch, b bufferID) bool {
+	t := &p.tensors[x.tensor]
+	host := b
+	if !r.cfg.Devices[r.spaces[b.of(r)].device].IsHost() {
+		to := *t
+		to.space, to.category, to.cause = r.hostSpace, event.Output, event.CauseFetch
+		if !p.eager && r.pinnedSpace != noSpace {
+			to.space = r.pinnedSpace
+		}
+		var ok bool
+		if host, ok = r.copyTo(b, &to, x.id); !ok {
+			return false
+		}
+		r.seen(host)
+		r.backend.Spend(wakeUp)
+		defer r.drop(host)
+	}
+	v := &p.p.Values[t.value]
+	if v.DType != program.Float32 || v.Shape.Elements() != 1 {
+		return true
+	}
+	if src := r.backend.Bytes(r.ref(host)); len(src) >= 4 {
+		r.tellMetric(x, float64(math.Float32frombits(get32(src))))
+	}
+	return true
+}
+
+func (id bufferID) of(r *Runtime) spaceID { return r.buffers[id].space }
+
+func (r *Runtime) tellMetric(x *fetch, v float64) {
+	r.metrics = append(r.metrics, Metric{x.name, v})
+	r.ev = event.Event{Kind: event.Metric, Op: x.id, Step: r.step, Size: int64(math.Float64bits(v))}
+	r.out.host(&r.ev)
+}
+
+// holdBatch keeps an eager step's batch, with its mirrors, until the loop has
+// got the next one.
+func (r *Runtime) holdBatch(p *Plan) {
+	for t := range p.tensors {
+		x := &p.tensors[t]
+		mirror := x.kind == copied && p.tensors[x.from].kind == inputTensor
+		if (x.kind == inputTensor || mirror) && p.buf[t] != 0 {
+			r.held = append(r.held, p.buf[t])
+			p.buf[t] = 0
+		}
+	}
+	r.batch = r.batch[:0]
+}
+
+func (r *Runtime) dropHeld() {
+	for _, b := range r.held {
+		r.drop(b)
+	}
+	r.held = r.held[:0]
+}
+
+// abandon frees everything of a step that did not end well.
+func (r *Runtime) abandon(p *Plan) {
+	r.sync()
+	for i, b := range p.slot {
+		p.slot[i] = 0
+		if b != 0 && !p.eager {
+			r.drop(b)
+		}
+	}
+	if p.eager {
+		r.abandonEager(p)
+	} else {
+		r.dropAll(r.batch)
+	}
+	r.batch = r.batch[:0]
+	r.dropHeld()
+}
+
+func (r *Runtime) abandonEager(p *Plan) {
+	for t := range p.tensors {
+		x := &p.tensors[t]
+		b := p.buf[t]
+		p.buf[t] = 0
+		owned := x.kind == variableTensor || x.kind == constant && len(p.p.Values[x.value].Shape) == 0
+		if b != 0 && !owned {
+			r.drop(b)
+		}
+		if x.kind == inputTensor {
+			for i := range r.batch {
+				if r.batch[i] == b {
+					r.batch[i] = 0
+				}
+			}
+		}
+	}
+	r.dropAll(r.batch)
+}
+
+func (r *Runtime) tellStep(k event.Kind, p *Plan) {
+	r.ev = event.Event{Kind: k, Step: r.step, Size: int64(p.p.Batch)}
+	r.out.host(&r.ev)
+}

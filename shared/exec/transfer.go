@@ -1,0 +1,218 @@
+package exec
+
+import (
+	"tideline/protocol/event"
+)
+
+// flight is a copy whose end the host has not seen yet. It holds its source
+// and, if it went through one, the pinned staging buffer.
+type flight struct {
+	serial  uint32
+	source  bufferID
+	staging bufferID
+	end     int64
+}
+
+// copyTo makes a tensor in its memory from a buffer in another: destination
+// first, so that both exist during the copy; then, for pageable host memory, a
+// staging buffer in the pinned pool; then the copy is ordered.
+func (r *Runtime) copyTo(from bufferID, t *tensor, op event.StringID) (bufferID, bool) {
+	to, ok := r.allocate(request{
+		bytes: t.bytes, op: op, tensor: t.name, shape: t.shape, space: t.space, category: t.category,
+	})
+	if !ok {
+		return 0, false
+	}
+	if t.bytes == 0 {
+		return to, true
+	}
+	if !r.transfer(from, to, t.cause, op, t.name) {
+		r.drop(to)
+		return 0, false
+	}
+	return to, true
+}
+
+// transfer orders a copy between two buffers of equal size.
+func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, name event.StringID) bool {
+	src, dst := r.ref(from), r.ref(to)
+	up, down := r.cfg.Devices[src.Device].IsHost(), r.cfg.Devices[dst.Device].IsHost()
+	c := Copy{From: src, To: dst}
+	owner := src.Device
+	var staging bufferID
+	switch {
+	case up && down:
+		c.Stream, c.Nanos = event.StreamCompute, r.cfg.Devices[0].Model.HostMove(src.Bytes)
+	case up:
+		owner, c.Stream = dst.Device, event.StreamH2D
+		staging = r.stage(from, op, name)
+		c.Pinned = staging != 0 || r.buffers[from].pinned
+		c.Nanos = r.cfg.Devices[owner].Model.Upload(src.Bytes, c.Pinned)
+		if staging != 0 {
+			c.From = r.ref(staging)
+		}
+	case down:
+		c.Stream, c.Pinned = event.StreamD2H, r.buffers[to].pinned
+		c.Nanos = r.cfg.Devices[owner].Model.Download(src.Bytes, c.Pinned)
+	default:
+		c.Stream = event.StreamD2D
+		c.Nanos, c.Staged = r.cfg.Devices[owner].Model.ToPeer(src.Bytes)
+	}
+	c.After = r.buffers[from].ready
+	if r.failed != nil {
+		return false
+	}
+	span, err := r.backend.Copy(&c)
+	if err != nil {
+		r.fail(err)
+		return false
+	}
+	r.tellCopy(&c, owner, span, src.Device, cause, op, name)
+	r.fly(from, staging, to, span.End)
+	if up != down && !c.Pinned {
+		r.backend.WaitUntil(span.End) // a pageable copy blocks the host
+	}
+	return true
+}
+
+// stage copies pageable host memory into a buffer of the pinned pool, or gives
+// 0 when the source is pinned already or the pool has no room: the driver then
+// stages by itself, more slowly.
+func (r *Runtime) stage(from bufferID, op, name event.StringID) bufferID {
+	if r.pinnedSpace == noSpace || r.buffers[from].pinned {
+		return 0
+	}
+	bytes := r.buffers[from].requested
+	s, ok := r.allocate(request{
+		bytes: bytes, op: op, tensor: name, space: r.pinnedSpace, category: event.Temporary, noRetry: true,
+	})
+	if !ok {
+		return 0
+	}
+	r.backend.Spend(r.cfg.Devices[0].Model.HostMove(bytes))
+	if dst := r.backend.Bytes(r.ref(s)); dst != nil {
+		copy(dst, r.backend.Bytes(r.ref(from)))
+	}
+	return s
+}
+
+func (r *Runtime) tellCopy(c *Copy, owner event.DeviceID, s Span, src event.DeviceID, cause event.TransferCause, op, name event.StringID) {
+	r.copyID++
+	r.ev = event.Event{
+		Kind: event.TransferBegin, Time: s.Begin, Device: src, Peer: c.To.Device, Size: c.To.Bytes, ID: r.copyID,
+		Stream: c.Stream, Cause: uint8(cause), Op: op, Tensor: name, Step: r.step, Flags: r.modelled,
+	}
+	if c.Pinned {
+		r.ev.Flags |= event.Pinned
+	}
+	if c.Staged {
+		r.ev.Flags |= event.DriverStaged
+	}
+	r.out.later(owner, c.Stream, &r.ev)
+	r.ev.Kind, r.ev.Time = event.TransferEnd, s.End
+	r.out.later(owner, c.Stream, &r.ev)
+}
+
+// fly notes a copy under way. With a staging buffer the source itself is not
+// needed any more.
+func (r *Runtime) fly(source, staging, to bufferID, end int64) {
+	if staging != 0 {
+		source = 0
+	} else {
+		r.hold(source, 1)
+	}
+	r.serial++
+	r.flights = append(r.flights, flight{r.serial, source, staging, end})
+	b := &r.buffers[to]
+	b.ready, b.flight = end, r.serial
+}
+
+// await lets the host wait for the copies that fill what a host kernel reads.
+// On an accelerator the stream waits, not the host.
+func (r *Runtime) await(dev event.DeviceID, in []bufferID) {
+	if !r.cfg.Devices[dev].IsHost() || len(r.flights) == 0 {
+		return
+	}
+	for _, id := range in {
+		if id == 0 || r.buffers[id].flight == 0 {
+			continue
+		}
+		r.seen(id)
+	}
+}
+
+// seen lets the host wait for the copy into a buffer and drop what it held.
+func (r *Runtime) seen(id bufferID) {
+	for i, f := range r.flights {
+		if f.serial == r.buffers[id].flight {
+			r.backend.WaitUntil(f.end)
+			r.flights = append(r.flights[:i], r.flights[i+1:]...)
+			r.settle(f)
+			break
+		}
+	}
+	r.buffers[id].flight = 0
+}
+
+func (r *Runtime) settle(f flight) {
+	if f.source != 0 {
+		r.drop(f.source)
+	}
+	if f.staging != 0 {
+		r.drop(f.staging)
+	}
+}
+
+// land drops what all copies in flight hold; the host has waited for them.
+func (r *Runtime) land() {
+	for len(r.flights) > 0 {
+		f := r.flights[0]
+		r.flights = r.flights[:copy(r.flights, r.flights[1:])]
+		r.settle(f)
+	}
+}
+
+// wakeUp is the host time from a device's completion to the thread that waited
+// for it running again, in nanoseconds; assumed.
+const wakeUp = 20_000
+
+// constantBuffer makes the lasting memory of a constant: its number is written
+// in host memory and, for an accelerator, sent there.
+func (r *Runtime) constantBuffer(t *tensor, op event.StringID, fill func([]byte)) (bufferID, bool) {
+	return r.initial(request{
+		bytes: t.bytes, op: op, tensor: t.name, shape: t.shape, space: t.space, category: event.Constant,
+	}, fill)
+}
+
+// initial makes memory with first values from the host.
+func (r *Runtime) initial(q request, fill func([]byte)) (bufferID, bool) {
+	b, ok := r.allocate(q)
+	if !ok || q.bytes == 0 {
+		return b, ok
+	}
+	if r.cfg.Devices[r.spaces[q.space].device].IsHost() {
+		r.write(b, fill)
+		return b, true
+	}
+	host := q
+	host.space, host.category = r.hostSpace, event.Temporary
+	h, ok := r.allocate(host)
+	if !ok {
+		r.drop(b)
+		return 0, false
+	}
+	r.write(h, fill)
+	ok = r.transfer(h, b, event.CauseInitial, q.op, q.tensor)
+	r.drop(h)
+	if !ok {
+		r.drop(b)
+		return 0, false
+	}
+	return b, true
+}
+
+func (r *Runtime) write(b bufferID, fill func([]byte)) {
+	if dst := r.backend.Bytes(r.ref(b)); dst != nil {
+		fill(dst)
+	}
+}
