@@ -1,0 +1,127 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+
+	"tideline/native/kernel"
+	"tideline/protocol/event"
+	"tideline/shared/exec"
+)
+
+// Memory backs the address spaces of devices with host memory outside of the
+// Go heap. Pages are committed when they are first touched, so a region of
+// 14 GiB of which little is used costs little. The zero value is empty.
+// Not safe for concurrent use.
+type Memory struct {
+	regions [][]region // by device, ascending by address
+	call    kernel.Call
+}
+
+type region struct {
+	addr uint64
+	mem  []byte
+}
+
+func (r region) end() uint64 { return r.addr + uint64(len(r.mem)) }
+
+// Open prepares for so many devices.
+func (m *Memory) Open(devices int) { m.regions = make([][]region, devices) }
+
+// Map backs bytes at addr.
+func (m *Memory) Map(dev event.DeviceID, addr uint64, bytes int64) error {
+	mem, err := reserve(bytes)
+	if err != nil {
+		return fmt.Errorf("reserve %s of host memory: %w", event.FormatBytes(bytes), err)
+	}
+	i := m.after(dev, addr)
+	m.regions[dev] = slices.Insert(m.regions[dev], i, region{addr, mem})
+	return nil
+}
+
+// Unmap gives the memory of a region, or of several that touch, back to the
+// system.
+func (m *Memory) Unmap(dev event.DeviceID, addr uint64, bytes int64) {
+	end := addr + uint64(bytes)
+	m.regions[dev] = slices.DeleteFunc(m.regions[dev], func(r region) bool {
+		if r.addr < addr || r.end() > end {
+			return false
+		}
+		release(r.mem)
+		return true
+	})
+}
+
+// Close gives everything back.
+func (m *Memory) Close() {
+	for _, list := range m.regions {
+		for _, r := range list {
+			release(r.mem)
+		}
+	}
+	m.regions = nil
+}
+
+// after is the index of the first region above addr.
+func (m *Memory) after(dev event.DeviceID, addr uint64) int {
+	i, _ := slices.BinarySearchFunc(m.regions[dev], addr, func(r region, a uint64) int {
+		if r.addr <= a {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// Bytes is the memory of a Ref, or nil when it is not mapped as a whole.
+func (m *Memory) Bytes(r exec.Ref) []byte {
+	i := m.after(r.Device, r.Address)
+	if i == 0 || r.Bytes == 0 {
+		return nil
+	}
+	g := m.regions[r.Device][i-1]
+	off := r.Address - g.addr
+	if off > uint64(len(g.mem)) || uint64(r.Bytes) > uint64(len(g.mem))-off {
+		return nil
+	}
+	return g.mem[off : off+uint64(r.Bytes) : off+uint64(r.Bytes)]
+}
+
+// Run computes a kernel.
+func (m *Memory) Run(k *exec.Kernel) error {
+	c := &m.call
+	c.Program, c.Node, c.Temp = k.Program, k.Node, nil
+	var err error
+	if c.In, err = m.all(c.In[:0], k.In, k.Node.Name); err != nil {
+		return err
+	}
+	if c.Out, err = m.all(c.Out[:0], k.Out, k.Node.Name); err != nil {
+		return err
+	}
+	if k.Workspace.Bytes > 0 {
+		c.Temp = m.Bytes(k.Workspace)
+	}
+	return kernel.Run(c)
+}
+
+func (m *Memory) all(dst [][]byte, refs []exec.Ref, op string) ([][]byte, error) {
+	for _, r := range refs {
+		b := m.Bytes(r)
+		if b == nil && r.Bytes > 0 {
+			return dst, fmt.Errorf("op %s: %d bytes at %#x of device %d are not mapped", op, r.Bytes, r.Address, r.Device)
+		}
+		dst = append(dst, b)
+	}
+	return dst, nil
+}
+
+// Copy moves the bytes of a transfer.
+func (m *Memory) Copy(c *exec.Copy) error {
+	from, to := m.Bytes(c.From), m.Bytes(c.To)
+	if from == nil || len(from) != len(to) {
+		return fmt.Errorf("copy of %d bytes from %#x of device %d to %#x of device %d: not mapped",
+			c.From.Bytes, c.From.Address, c.From.Device, c.To.Address, c.To.Device)
+	}
+	copy(to, from)
+	return nil
+}
