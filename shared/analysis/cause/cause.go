@@ -149,7 +149,7 @@ func (d *decision) fillNumbers() {
 	}
 	if d.ceiling.Known && d.used.Known {
 		o.AfterCompaction = Of(d.ceiling.N - d.used.N)
-		if d.r.Known {
+		if d.r.Known && d.r.N >= 0 && d.r.N < nonsense {
 			o.Missing = Of(max(0, d.r.N-o.AfterCompaction.N))
 		}
 	}

@@ -100,6 +100,7 @@ type Request struct {
 	End     string
 	FreedBy Size // a count
 	Short   bool // only a notice, no dump announced
+	Told    bool // the request line is there; without it Size may come from elsewhere
 	// NotFailure: the caller said that it can do without.
 	NotFailure bool
 	// Bytes is the exact size that an error message beside the dump tells.

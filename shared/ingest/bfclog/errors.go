@@ -20,7 +20,7 @@ func (p *parser) elsewhere(r record) bool {
 		return true
 	case strings.Contains(b, "cuMemAllocAsync failed to allocate") || strings.Contains(b, "cuMemAllocFromPoolAsync failed to allocate"):
 		return p.async(r)
-	case strings.HasPrefix(b, "Free memory/Total memory:"):
+	case strings.Contains(b, "Free memory/Total memory:"):
 		return p.asyncFree(r)
 	case strings.HasPrefix(b, "Current allocation summary follows"):
 		return p.promised(r)
@@ -60,9 +60,11 @@ func (p *parser) oldRequest(r record) bool {
 		return false
 	}
 	d := p.pickOrNew(r,
-		func(d *Dump) bool { return d.HasBar && !d.Request.Size.Known },
+		func(d *Dump) bool {
+			return d.HasBar && !d.Request.Told && (!d.Request.Size.Known || d.Request.Size.Text == size.Text)
+		},
 		func(d *Dump) bool { return d.HasBar && d.Request.Size.Text == size.Text })
-	d.Request.Size = size
+	d.Request.Size, d.Request.Told = size, true
 	d.takeRefusals(p, r.source)
 	return true
 }
@@ -78,7 +80,7 @@ func (p *parser) async(r record) bool {
 		d.Allocator = f[0]
 	}
 	d.Async = true
-	d.Request.Size = n
+	d.Request.Size, d.Request.Told = n, true
 	p.asyncFree(r)
 	return true
 }

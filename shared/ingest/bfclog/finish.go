@@ -208,7 +208,7 @@ func (d *Dump) findMissing() {
 			d.Missing = append(d.Missing, what)
 		}
 	}
-	miss(!d.Request.Size.Known && !d.Async, "the request line")
+	miss(!d.Request.Told, "the request line")
 	if !d.Async {
 		d.missingLists(miss)
 	}

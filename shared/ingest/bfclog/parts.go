@@ -10,10 +10,10 @@ func (p *parser) request(r record) bool {
 	name, _ := between(b, "Allocator (", ")")
 	_, tail, _ := strings.Cut(b, "trying to allocate ")
 	size, rest := scanSize(tail)
-	if !size.Known {
+	if i := strings.Index(rest, "(rounded to"); !size.Known || i >= 0 && !strings.Contains(rest[i:], ")") {
 		return false
 	}
-	q := Request{Size: size, Rounded: numberAfter(rest, "(rounded to "), FreedBy: numberAfter(rest, "freed_by_count=")}
+	q := Request{Told: true, Size: size, Rounded: numberAfter(rest, "(rounded to "), FreedBy: numberAfter(rest, "freed_by_count=")}
 	if i := strings.Index(rest, "requested by op"); i >= 0 {
 		q.HasOp = true
 		if f := strings.Fields(rest[i+len("requested by op"):]); len(f) > 0 {
@@ -96,6 +96,14 @@ func (p *parser) bin(r record) bool {
 	d.Bins = append(d.Bins, b)
 	d.FreeOnly = d.FreeOnly || freeOnly
 	d.advance(phaseBins)
+	p.again(r, func(body string) bool {
+		b, freeOnly, ok := parseBin(body)
+		if ok {
+			d.Bins[len(d.Bins)-1] = b
+			d.FreeOnly = d.FreeOnly || freeOnly
+		}
+		return ok
+	})
 	return true
 }
 
@@ -142,6 +150,12 @@ func (p *parser) region(r record) bool {
 	}
 	d.RegionLines, d.lastEnd, d.listGap = true, 0, false
 	d.advance(phaseList)
+	last := &d.Regions[len(d.Regions)-1]
+	p.again(r, func(body string) bool {
+		size := numberAfter(body, "Next region of size ")
+		last.Size = size.N
+		return true
+	})
 	return true
 }
 
@@ -171,7 +185,10 @@ func (p *parser) chunk(r record) bool {
 	}
 	p.chunks++
 	d.addChunk(c)
-	p.lastList, p.lastBody = d, r.body
+	p.again(r, func(body string) bool {
+		c, ok := parseChunk(body)
+		return ok && d.replaceLast(c)
+	})
 	return true
 }
 
@@ -249,6 +266,13 @@ func (p *parser) class(r record) bool {
 		func(d *Dump) bool { return d.phase < phaseSummary && !d.HasBar })
 	if len(d.Summary) < maxChunks/16 {
 		d.Summary = append(d.Summary, c)
+		p.again(r, func(body string) bool {
+			c, ok := parseClass(body)
+			if ok {
+				d.Summary[len(d.Summary)-1] = c
+			}
+			return ok
+		})
 	}
 	d.advance(phaseSummary)
 	return true
@@ -284,20 +308,31 @@ func (p *parser) pool(r record) bool {
 	}
 	open := func(d *Dump) bool { return d.phase < phasePool && !d.HasBar }
 	d := p.pickOrNew(r, func(d *Dump) bool { return open(d) && d.regionBytes() == pool.N }, open)
-	d.Pool = pool
+	d.readPool(b)
+	d.advance(phasePool)
+	p.again(r, func(body string) bool { d.readPool(body); return true })
+	return true
+}
+
+func (d *Dump) readPool(b string) {
+	d.Pool = numberAfter(b, "total_region_allocated_bytes_:").Or(numberAfter(b, "Total bytes in pool:"))
 	d.PoolLimit = numberAfter(b, "memory_limit_:")
 	d.Available = numberAfter(b, "available bytes:")
 	d.NextRegion = numberAfter(b, "curr_region_allocation_bytes_:")
-	d.advance(phasePool)
-	return true
 }
 
 // poolSummary reads the two lines that replace the pool line from 2025 on.
 func (p *parser) poolSummary(r record) bool {
 	b := r.body
-	d := p.pickOrNew(r, func(d *Dump) bool { return d.phase <= phasePool && !d.HasBar })
+	isSummary := strings.HasPrefix(b, "Allocator memory summary:")
+	d := p.pickOrNew(r,
+		func(d *Dump) bool {
+			return d.phase <= phasePool && !d.HasBar &&
+				(isSummary && !d.Pool.Known || !isSummary && d.Pool.Known && d.Growth == Unknown)
+		},
+		func(d *Dump) bool { return d.phase <= phasePool && !d.HasBar && !isSummary })
 	d.advance(phasePool)
-	if strings.HasPrefix(b, "Allocator memory summary:") {
+	if isSummary {
 		d.Pool = sizeAfter(b, "pool size ")
 		d.PoolLimit = sizeAfter(b, "pool limit ")
 		d.Available = sizeAfter(b, "unallocated bytes ")

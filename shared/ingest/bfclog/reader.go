@@ -58,7 +58,9 @@ type parser struct {
 	chunks   int
 	loose    []looseError
 	broken   record // a line that a terminal may have broken in two
-	lastList *Dump  // whose last line was a chunk, for the same reason
+	// retry reads the last line again, longer, if its tail turns up on a line
+	// of its own: a number broken in two reads well and is wrong.
+	retry    func(body string) bool
 	lastBody string
 	barOf    *Dump
 	collect  bool
@@ -83,9 +85,12 @@ func (p *parser) line(r record) {
 		return
 	}
 	p.barPiece(r)
+	was := p.retry
+	p.retry = nil
 	if p.dispatch(r) {
 		return
 	}
+	p.retry = was
 	p.rejoin(r)
 }
 
@@ -108,25 +113,32 @@ func (p *parser) joinBroken(r record) bool {
 }
 
 // rejoin keeps an unreadable line of the allocator for the line after it, and
-// continues a chunk line whose tail a terminal moved to the next line.
+// completes a line whose tail a terminal moved to the next line.
 func (p *parser) rejoin(r record) {
+	retry := p.retry
+	p.retry = nil
 	if r.bfc {
 		p.broken = r
 		return
 	}
-	if p.lastList == nil || r.body == "" || !chunkTail(r.body) {
+	if retry == nil || r.body == "" || !isTail(r.body) {
 		return
 	}
 	for _, sep := range []string{"", " "} {
-		c, ok := parseChunk(p.lastBody + sep + r.body)
-		if ok && p.lastList.replaceLast(c) {
-			break
+		if retry(p.lastBody + sep + r.body) {
+			return
 		}
 	}
-	p.lastList = nil
 }
 
-func chunkTail(s string) bool {
+// again arms the retry of a line that was read.
+func (p *parser) again(r record, retry func(body string) bool) {
+	p.retry, p.lastBody = retry, r.body
+}
+
+// isTail says whether s can be the tail of a broken line: what is left of a
+// number, or the labelled values after one.
+func isTail(s string) bool {
 	if strings.HasPrefix(s, "next ") || strings.HasPrefix(s, "of size ") || strings.HasPrefix(s, "size ") {
 		return true
 	}
@@ -134,7 +146,15 @@ func chunkTail(s string) bool {
 	for i < len(s) && isDigit(s[i]) {
 		i++
 	}
-	return i > 0 && i <= 19 && (i == len(s) || strings.HasPrefix(s[i:], " next "))
+	if i == 0 || i > 19 {
+		return false
+	}
+	for _, after := range []string{" next ", " of size ", " by op ", " tag ", " totalling ", " memory_limit_", " available bytes", ", Chunks in use", ". "} {
+		if strings.HasPrefix(s[i:], after) {
+			return true
+		}
+	}
+	return i == len(s)
 }
 
 // barPiece appends the rest of a bar that a terminal broke.

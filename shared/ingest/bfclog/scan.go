@@ -43,11 +43,14 @@ func leadingNumber(s string) Size {
 	for i < len(s) && isDigit(s[i]) {
 		i++
 	}
-	n, err := strconv.ParseInt(s[:i], 10, 64)
-	if err != nil {
+	n, err := strconv.ParseUint(s[:i], 10, 64)
+	switch {
+	case err != nil && i == 0:
 		return Size{}
+	case err != nil || n >= huge:
+		return beyond
 	}
-	return ExactSize(n)
+	return ExactSize(int64(n))
 }
 
 // countOrSize reads a Stats value: bytes in full, or printed with a unit.

@@ -31,6 +31,13 @@ func (s Size) Or(other Size) Size {
 
 const sizeUnits = "KMGTPE"
 
+// huge is where figures stop being told apart: no such amount of memory
+// exists, and 64 bits barely hold it.
+const huge = 1 << 61
+
+// beyond stands for every amount from there on.
+var beyond = Size{N: math.MaxInt64, Lo: huge, Hi: math.MaxInt64, Known: true}
+
 // Human prints n as the allocator does: whole bytes below 1024, then integer
 // division by 1024 down to below a mebi-unit, and one decimal for KiB, two for
 // larger units. The truncation matters: 4000000000 is 3.72GiB, not 3.73GiB.
@@ -82,13 +89,35 @@ func scanSize(s string) (Size, string) {
 		return Size{}, s
 	}
 	size.Text = s[:end]
+	if unit > 0 {
+		size.trim(int64(1) << (10 * (unit - 1)))
+	}
 	return size, s[end:]
+}
+
+// trim takes off the ends of the range that round to a neighbouring figure,
+// which depends on how ties fall.
+func (s *Size) trim(step int64) {
+	if s.N < 0 || s.Hi >= huge {
+		return
+	}
+	for range 2 {
+		if s.Lo < s.N && Human(s.Lo) != s.Text {
+			s.Lo += step
+		}
+		if s.Hi > s.N && Human(s.Hi) != s.Text {
+			s.Hi -= step
+		}
+	}
 }
 
 // scanUnit returns the unit's index (0 for bytes) and where it ends, or -1.
 func scanUnit(s string, i int) (unit, end int) {
 	if i < len(s) && s[i] == 'B' {
 		return 0, i + 1
+	}
+	if strings.HasPrefix(s[:i], "-") && strings.HasPrefix(s[i:], "E") && !strings.HasPrefix(s[i:], "Ei") {
+		return len(sizeUnits), i + 1 // the older versions print -2^63 as "-8E"
 	}
 	if i+2 < len(s) && s[i+1] == 'i' && s[i+2] == 'B' {
 		if u := strings.IndexByte(sizeUnits, s[i]); u >= 0 {
@@ -105,8 +134,11 @@ func sizeOf(f float64, num string, unit int) (Size, bool) {
 		return ExactSize(n), err == nil
 	}
 	scale := math.Ldexp(1, 10*unit)
-	if math.Abs(f*scale) >= math.MaxInt64/2 {
-		return Size{}, false
+	if f*scale >= huge {
+		return beyond, true
+	}
+	if f*scale <= -huge {
+		return Size{N: math.MinInt64, Lo: math.MinInt64, Hi: -huge, Known: true}, true
 	}
 	if f < 0 {
 		n := int64(math.Round(f * scale))
@@ -121,7 +153,7 @@ func sizeOf(f float64, num string, unit int) (Size, bool) {
 	lo, hi := math.Ceil((f-half)*1024), math.Floor((f+half)*1024)
 	small := scale / 1024
 	s := Size{N: int64(math.Round(f * scale)), Known: true}
-	s.Lo = max(0, int64(lo*small))
+	s.Lo = max(int64(scale), int64(lo*small))
 	s.Hi = int64((hi+1)*small) - 1
 	return s, true
 }
