@@ -29,10 +29,11 @@ type Recording struct {
 	w       *timeline.Writer
 	out     *appender
 	buf     []byte
-	sent    int   // strings handed over to table
-	at      int64 // time of the last event
-	entered int   // blocks of w handed over to blocks
-	end     event.Event
+	sent    int         // strings handed over to table
+	at      int64       // time of the last event
+	entered int         // blocks of w handed over to blocks
+	end     event.Event // kept when it can no longer be recorded
+	ended   bool
 	done    bool
 
 	due  atomic.Bool // BlockTime has passed
@@ -90,10 +91,39 @@ func (r *Recording) Emit(e *event.Event) {
 		r.drop(e)
 		return
 	}
+	if e.Kind == event.End {
+		r.ended = true
+	}
 	if full := r.enc.Append(e); full || r.due.Load() {
 		r.at = e.Time
 		r.cut()
 	}
+}
+
+// Ended reports whether an End was recorded. It is the run's to ask.
+func (r *Recording) Ended() bool { return r.ended }
+
+// Time is that of the last block: what comes after must not lie before it. It
+// is the run's to ask.
+func (r *Recording) Time() int64 {
+	if !r.failed() {
+		r.cut()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.blocks); n > 0 {
+		return max(r.at, r.blocks[n-1].LastTime)
+	}
+	return r.at
+}
+
+// Announce wakes readers after something about the run changed that the
+// recording does not hold.
+func (r *Recording) Announce() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // Poll cuts a block that has waited long enough. Call it where the run polls
@@ -112,7 +142,7 @@ func (r *Recording) failed() bool { return r.w.Err() != nil }
 func (r *Recording) drop(e *event.Event) {
 	r.at = e.Time
 	if e.Kind == event.End {
-		r.end = *e
+		r.end, r.ended = *e, true
 		return
 	}
 	r.lost.Add(1)
