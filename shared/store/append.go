@@ -51,16 +51,15 @@ func (t *Timeline) take(e *event.Event) bool {
 	case event.RegionRefused:
 		t.pool(e).refused++
 	case event.OpBegin:
-		return t.begin(e, trackKey{kind: OpTrack, device: e.Device, stream: e.Stream}, e.ID, uint8(e.Category))
+		return t.begin(e, OpTrack, 0, e.ID, uint8(e.Category))
 	case event.TransferBegin:
-		k := trackKey{kind: TransferTrack, device: e.Device, peer: e.Peer, stream: e.Stream}
-		return t.begin(e, k, e.ID, e.Cause)
+		return t.begin(e, TransferTrack, e.Peer, e.ID, e.Cause)
 	case event.StepBegin:
-		return t.begin(e, trackKey{kind: StepTrack}, uint64(uint32(e.Step)), 0)
+		return t.begin(e, StepTrack, 0, uint64(uint32(e.Step)), 0)
 	case event.StallBegin:
-		return t.begin(e, trackKey{kind: StallTrack, device: e.Device}, e.ID, 0)
+		return t.begin(e, StallTrack, 0, e.ID, 0)
 	case event.StageBegin:
-		return t.begin(e, trackKey{kind: StageTrack, op: e.Op}, e.ID, 0)
+		return t.begin(e, StageTrack, 0, e.ID, 0)
 	case event.StepEnd:
 		return t.finish(e, uint64(uint32(e.Step)))
 	case event.OpEnd, event.TransferEnd, event.StallEnd, event.StageEnd:
@@ -142,44 +141,47 @@ func (t *Timeline) deviceFacts(e *event.Event) bool {
 
 // pool is the event's pool, made when it is new.
 func (t *Timeline) pool(e *event.Event) *Pool {
-	key := uint32(e.Device)<<16 | uint32(e.Allocator)
-	if t.lastPool != nil && t.lastPoolKey == key {
-		return t.lastPool
-	}
-	i, ok := t.poolIdx[key]
+	key := uint64(e.Device)<<16 | uint64(e.Allocator)
+	i, ok := t.poolIdx.get(key)
 	if !ok {
-		i = int32(len(t.pools))
-		t.poolIdx[key] = i
+		i = uint64(len(t.pools))
+		t.poolIdx.put(key, i)
 		t.pools = append(t.pools, newPool(int(i), e.Device, e.Allocator))
 	}
-	t.lastPool, t.lastPoolKey = t.pools[i], key
-	return t.lastPool
+	return t.pools[i]
 }
 
-func (t *Timeline) track(k trackKey) *Track {
-	if t.lastTrack != nil && t.lastTrackK == k {
-		return t.lastTrack
+// trackKey tells tracks apart. Only stages are told apart by name, and they
+// have no device.
+func trackKey(k TrackKind, d, peer event.DeviceID, s event.StreamID, stage event.StringID) uint64 {
+	if k == StageTrack {
+		return uint64(k)<<56 | uint64(stage)
 	}
-	i, ok := t.trackIx[k]
-	if !ok {
-		i = int32(len(t.tracks))
-		t.trackIx[k] = i
-		t.tracks = append(t.tracks, &Track{
-			Index: int(i), Kind: k.kind, Device: k.device, Peer: k.peer, Stream: k.stream, Op: k.op,
-		})
-	}
-	t.lastTrack, t.lastTrackK = t.tracks[i], k
-	return t.lastTrack
+	return uint64(k)<<56 | uint64(d)<<32 | uint64(peer)<<16 | uint64(s)
 }
 
 // begin opens a span; false when one of that kind and id is open already,
 // whose end was lost.
-func (t *Timeline) begin(e *event.Event, k trackKey, id uint64, class uint8) bool {
-	tr := t.track(k)
-	open := &t.open[e.Kind]
-	_, again := open.get(id)
-	open.put(id, uint64(tr.Index)<<32|uint64(tr.start(e, class)))
-	return !again
+func (t *Timeline) begin(e *event.Event, kind TrackKind, peer event.DeviceID, id uint64, class uint8) bool {
+	d, s := e.Device, e.Stream
+	switch kind {
+	case StepTrack:
+		d, s = 0, 0
+	case StallTrack:
+		s = 0
+	}
+	key := trackKey(kind, d, peer, s, e.Op)
+	i, ok := t.trackIx.get(key)
+	if !ok {
+		i = uint64(len(t.tracks))
+		t.trackIx.put(key, i)
+		tr := &Track{Index: int(i), Kind: kind, Device: d, Peer: peer, Stream: s}
+		if kind == StageTrack {
+			tr.Device, tr.Stream, tr.Op = 0, 0, e.Op
+		}
+		t.tracks = append(t.tracks, tr)
+	}
+	return !t.open[e.Kind].put(id, i<<32|uint64(t.tracks[i].start(e, class)))
 }
 
 // finish ends the span that the kind before this one began.

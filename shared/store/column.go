@@ -61,13 +61,13 @@ func (c *column) grow() {
 }
 
 func pack(v []int64) packed {
-	lo, hi := v[0], v[0]
-	for _, x := range v {
-		lo, hi = min(lo, x), max(hi, x)
-	}
+	lo, hi, first := v[0], v[0], v[0]
 	var set uint64
 	for _, x := range v {
-		set |= uint64(x - lo)
+		lo, hi = min(lo, x), max(hi, x)
+		// All values leave the same rest by a power of two exactly when their
+		// distances from any one of them leave none.
+		set |= uint64(x - first)
 	}
 	p := packed{base: lo}
 	if set == 0 {
@@ -193,7 +193,8 @@ func (t *table) slot(key uint64) int {
 	return int(key * 0x9e3779b97f4a7c15 >> (64 - uint(bits.Len(uint(len(t.keys)-1)))))
 }
 
-func (t *table) put(key, val uint64) {
+// put sets a key's value; it reports whether the key had one.
+func (t *table) put(key, val uint64) (again bool) {
 	if 4*(t.n+1) > 3*len(t.keys) {
 		t.rehash()
 	}
@@ -202,11 +203,11 @@ func (t *table) put(key, val uint64) {
 		if t.vals[i] == 0 {
 			t.keys[i], t.vals[i] = key, val+1
 			t.n++
-			return
+			return false
 		}
 		if t.keys[i] == key {
 			t.vals[i] = val + 1
-			return
+			return true
 		}
 	}
 }

@@ -2,9 +2,9 @@ package store
 
 // lifetimes answers which records of an ordered list are open at an instant.
 // Records begin in order; each ends once, later, and ends come in order too.
-// Instants are numbers that only grow: here, counts of points.
+// Instants are numbers that only grow: counts of points, or times.
 //
-// Above the ends lies a tree of fan-out 16. A node knows the latest end below
+// Above the ends lies a tree of fan-out 64. A node knows the latest end below
 // it, which is simply the latest one told, and which of its children still
 // have an open record: so both beginning and ending cost a store a level.
 type lifetimes[E uint32 | int64] struct {
@@ -13,9 +13,14 @@ type lifetimes[E uint32 | int64] struct {
 }
 
 type reach[E uint32 | int64] struct {
+	open uint64 // bit for each child with an open record
 	last E      // latest end below
-	open uint16 // bit for each child with an open record
 }
+
+const (
+	reachBits = 6
+	reachMask = 1<<reachBits - 1
+)
 
 func (x *lifetimes[E]) len() int { return x.end.n }
 
@@ -25,18 +30,13 @@ func (x *lifetimes[E]) begin() {
 	x.end.push(0)
 	for l := 0; ; l++ {
 		if l == len(x.levels) {
-			if i == 0 {
-				// The level below has a single node yet: no need for one above.
-				if l > 0 {
-					return
-				}
-				x.levels = append(x.levels, vector[reach[E]]{})
-			} else {
-				x.addLevel(l)
+			if l > 0 && i == 0 {
+				return // a single node needs none above it
 			}
+			x.addLevel()
 		}
-		bit := uint16(1) << (i & (fanout - 1))
-		i >>= fanoutBits
+		bit := uint64(1) << (i & reachMask)
+		i >>= reachBits
 		nodes := &x.levels[l]
 		if i == nodes.n {
 			nodes.push(reach[E]{})
@@ -50,10 +50,14 @@ func (x *lifetimes[E]) begin() {
 	}
 }
 
-// addLevel puts a level above level l-1, which just got its second node.
-func (x *lifetimes[E]) addLevel(l int) {
-	first := x.levels[l-1].at(0)
+// addLevel puts a level above the top one, which just got its second node.
+func (x *lifetimes[E]) addLevel() {
+	l := len(x.levels)
 	x.levels = append(x.levels, vector[reach[E]]{})
+	if l == 0 {
+		return
+	}
+	first := x.levels[l-1].at(0)
 	n := reach[E]{last: first.last}
 	if first.open != 0 {
 		n.open = 1
@@ -66,8 +70,8 @@ func (x *lifetimes[E]) finish(i int, at E) {
 	*x.end.at(i) = at
 	closed := true
 	for l := range x.levels {
-		bit := uint16(1) << (i & (fanout - 1))
-		i >>= fanoutBits
+		bit := uint64(1) << (i & reachMask)
+		i >>= reachBits
 		n := x.levels[l].at(i)
 		n.last = at
 		if closed {
@@ -77,35 +81,47 @@ func (x *lifetimes[E]) finish(i int, at E) {
 	}
 }
 
-// reaching appends the records below bound that are open or end after instant
+// reaching appends the records [from,to) that are open or end after instant
 // at; it stops when dst has limit entries (0: no limit).
-func (x *lifetimes[E]) reaching(dst []int32, bound int, at E, limit int) []int32 {
-	if bound == 0 || len(x.levels) == 0 {
-		return dst
+func (x *lifetimes[E]) reaching(dst []int32, from, to int, at E, limit int) []int32 {
+	if to-from < 2*reachMask {
+		return x.leaves(dst, from, to, at, limit)
 	}
-	top := len(x.levels) - 1
-	for i := range x.levels[top].n {
-		dst = x.walk(dst, top, i, bound, at, limit)
+	return x.walk(dst, len(x.levels)-1, 0, from, to, at, limit)
+}
+
+// walk visits the children of one node above level l, or the nodes of the top
+// level, as far as they touch [from,to).
+func (x *lifetimes[E]) walk(dst []int32, l, parent, from, to int, at E, limit int) []int32 {
+	shift := reachBits * (l + 1)
+	nodes := &x.levels[l]
+	lo := max(parent<<reachBits, from>>shift)
+	hi := min((to-1)>>shift+1, nodes.n)
+	if l < len(x.levels)-1 {
+		hi = min(hi, (parent+1)<<reachBits)
+	}
+	for i := lo; i < hi; i++ {
+		if limit > 0 && len(dst) >= limit {
+			return dst
+		}
+		n := nodes.at(i)
+		if n.open == 0 && n.last <= at {
+			continue
+		}
+		if l > 0 {
+			dst = x.walk(dst, l-1, i, from, to, at, limit)
+		} else {
+			dst = x.leaves(dst, max(from, i<<reachBits), min(to, (i+1)<<reachBits), at, limit)
+		}
 	}
 	return dst
 }
 
-func (x *lifetimes[E]) walk(dst []int32, l, i, bound int, at E, limit int) []int32 {
-	n := x.levels[l].at(i)
-	if limit > 0 && len(dst) >= limit || i<<(fanoutBits*(l+1)) >= bound || n.open == 0 && n.last <= at {
-		return dst
-	}
-	first := i << fanoutBits
-	if l > 0 {
-		for c := first; c < min(first+fanout, x.levels[l-1].n); c++ {
-			dst = x.walk(dst, l-1, c, bound, at, limit)
-		}
-		return dst
-	}
-	for r := first; r < min(first+fanout, bound); r++ {
+func (x *lifetimes[E]) leaves(dst []int32, from, to int, at E, limit int) []int32 {
+	for r := from; r < to; r++ {
 		if end := *x.end.at(r); end == 0 || end > at {
 			if limit > 0 && len(dst) >= limit {
-				break
+				return dst
 			}
 			dst = append(dst, int32(r))
 		}
@@ -117,7 +133,7 @@ func (x *lifetimes[E]) walk(dst []int32, l, i, bound int, at E, limit int) []int
 func (x *lifetimes[E]) bytes(end int) int64 {
 	n := x.end.bytes(end)
 	for i := range x.levels {
-		n += x.levels[i].bytes(2 * end)
+		n += x.levels[i].bytes(16)
 	}
 	return n
 }

@@ -110,7 +110,9 @@ type Pool struct {
 	kind      column // category, stream and forwarded in one number: see packKind
 	region    column // index into regions; -1: none
 	lives     lifetimes[uint32]
-	live      table  // address -> allocation
+	live      table        // address -> index into blocks
+	blocks    vector[held] // the live ones, and vacant places
+	vacant    []int32
 	takenFrom column // forwards: the allocation before
 	takenBy   column // and the one after
 

@@ -42,73 +42,112 @@ func packKind(e *event.Event, forwarded bool) int64 {
 	return k
 }
 
+// block is what is kept of a live block besides its columns, so that its free
+// need not look into them.
+type block struct {
+	size, waste int64
+	off         int64 // in the layout
+	placed      int64 // bytes that lie in the layout
+	category    uint8
+}
+
 // alloc adds a block; it reports false when one was live at its address, which
 // is then taken as freed: its free was lost.
 func (p *Pool) alloc(e *event.Event) bool {
 	clean := true
 	if old, ok := p.live.take(e.Address); ok {
-		p.end(int(old), e.Time)
+		p.end(old, e.Time)
 		clean = false
 	}
-	i := p.birth.len()
-	p.addAlloc(e, p.findRegion(e), e.Size, e.Size-e.Requested, false)
-	p.live.put(e.Address, uint64(i))
+	b := block{size: e.Size, waste: e.Size - e.Requested}
+	region := p.findRegion(e)
+	if region >= 0 {
+		r := &p.regions[region]
+		at := int64(e.Address - r.Address)
+		b.off, b.placed = r.Offset+at, min(e.Size, r.Size-at)
+	}
+	i := p.addAlloc(e, region, &b, false)
 	p.mark()
-	p.account(i, 1)
+	p.account(&b, 1)
 	p.point(e.Time, i, didAlloc)
 	return clean
 }
 
-func (p *Pool) addAlloc(e *event.Event, region int32, size, waste int64, forwarded bool) {
+// addAlloc makes the record of a block and the block itself.
+func (p *Pool) addAlloc(e *event.Event, region int32, b *block, forwarded bool) int {
+	kind := packKind(e, forwarded)
+	b.category = uint8(kind)
+	i := p.birth.len()
 	p.birth.push(int64(p.inUse.len()))
 	p.address.push(int64(e.Address))
-	p.size.push(size)
-	p.waste.push(waste)
+	p.size.push(b.size)
+	p.waste.push(b.waste)
 	p.tensor.push(int64(e.Tensor))
 	p.op.push(int64(e.Op))
 	p.step.push(int64(e.Step))
-	p.kind.push(packKind(e, forwarded))
+	p.kind.push(kind)
 	p.region.push(int64(region))
 	p.lives.begin()
+	p.live.put(e.Address, uint64(p.hold(i, b)))
+	return i
+}
+
+// hold keeps a block and the index of its record in a place of its own.
+func (p *Pool) hold(i int, b *block) int {
+	if n := len(p.vacant); n > 0 {
+		k := p.vacant[n-1]
+		p.vacant = p.vacant[:n-1]
+		*p.blocks.at(int(k)) = held{*b, int32(i)}
+		return int(k)
+	}
+	p.blocks.push(held{*b, int32(i)})
+	return p.blocks.n - 1
+}
+
+type held struct {
+	block
+	alloc int32
 }
 
 // free ends the block at the event's address; it reports false when there is
 // none.
 func (p *Pool) free(e *event.Event) bool {
-	i, ok := p.live.take(e.Address)
+	k, ok := p.live.take(e.Address)
 	if ok {
-		p.end(int(i), e.Time)
+		p.end(k, e.Time)
 	}
 	return ok
 }
 
-func (p *Pool) end(i int, at int64) {
+func (p *Pool) end(k uint64, at int64) {
+	h := p.blocks.at(int(k))
+	p.vacant = append(p.vacant, int32(k))
 	p.mark()
-	p.account(i, -1)
-	p.lives.finish(i, uint32(p.inUse.len()+1))
-	p.point(at, i, didFree)
+	p.account(&h.block, -1)
+	p.lives.finish(int(h.alloc), uint32(p.inUse.len()+1))
+	p.point(at, int(h.alloc), didFree)
 }
 
 // forward ends the block at the event's address and begins another in its
 // place, in one point, so that the bytes in use show no dip.
 func (p *Pool) forward(e *event.Event) bool {
-	old, ok := p.live.get(e.Address)
+	k, ok := p.live.take(e.Address)
 	if !ok {
 		return false
 	}
-	i, j := int(old), p.birth.len()
-	size, waste := p.size.at(i), p.waste.at(i)
+	h := *p.blocks.at(int(k))
+	p.vacant = append(p.vacant, int32(k))
+	b, i := h.block, int(h.alloc)
 	if e.Requested > 0 {
-		waste = size - e.Requested
+		b.waste = b.size - e.Requested
 	}
 	n := *e
 	n.Stream = event.StreamID(p.kind.at(i) >> 8)
 	p.mark()
-	p.account(i, -1)
-	p.addAlloc(&n, int32(p.region.at(i)), size, waste, true)
-	p.account(j, 1)
+	p.account(&h.block, -1)
+	j := p.addAlloc(&n, int32(p.region.at(i)), &b, true)
+	p.account(&b, 1)
 	p.lives.finish(i, uint32(p.inUse.len()+1))
-	p.live.put(e.Address, uint64(j))
 	f := p.takenFrom.len()
 	p.takenFrom.push(int64(i))
 	p.takenBy.push(int64(j))
@@ -136,23 +175,20 @@ func (p *Pool) point(at int64, what, did int) {
 	}
 }
 
-// account adds (sign 1) or takes away (sign -1) allocation i.
-func (p *Pool) account(i int, sign int64) {
-	size := p.size.at(i)
-	c := p.kind.at(i) & 0xff
-	p.now.InUse += sign * size
-	p.now.Waste += sign * p.waste.at(i)
-	p.now.ByCategory[c] += sign * size
-	if r := p.region.at(i); r >= 0 {
-		reg := &p.regions[r]
-		off := reg.Offset + int64(uint64(p.address.at(i))-reg.Address)
-		p.tiles.add(off, min(size, reg.Offset+reg.Size-off), int(c), sign)
+// account adds (sign 1) or takes away (sign -1) a block.
+func (p *Pool) account(b *block, sign int64) {
+	p.now.InUse += sign * b.size
+	p.now.Waste += sign * b.waste
+	p.now.ByCategory[b.category] += sign * b.size
+	if b.placed > 0 {
+		p.tiles.add(b.off, b.placed, int(b.category), sign)
 	}
 }
 
 // bytes is the memory that the pool holds.
 func (p *Pool) bytes() int64 {
-	n := p.inUse.bytes() + p.change.bytes() + p.lives.bytes(4) + p.live.bytes() + p.reserved.bytes() + p.tiles.bytes()
+	n := p.inUse.bytes() + p.change.bytes() + p.lives.bytes(4) + p.live.bytes() + p.reserved.bytes() + p.tiles.bytes() +
+		p.blocks.bytes(48) + 4*int64(cap(p.vacant))
 	for i := range p.marks {
 		n += p.marks[i].bytes()
 	}

@@ -194,7 +194,7 @@ func (p *Pool) LiveAt(dst []int32, at int64) []int32 {
 }
 
 func (p *Pool) liveAfter(dst []int32, n int) []int32 {
-	return p.lives.reaching(dst, p.birth.after(int64(n)-1, 0), uint32(n), 0)
+	return p.lives.reaching(dst, 0, p.birth.after(int64(n)-1, 0), uint32(n), 0)
 }
 
 // Overlapping appends the allocations that are live at some moment of
@@ -202,46 +202,17 @@ func (p *Pool) liveAfter(dst []int32, n int) []int32 {
 func (p *Pool) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
 	a := p.inUse.before(t0, 0)
 	b := p.inUse.before(t1, a)
-	return p.lives.reaching(dst, p.birth.after(int64(b)-1, 0), uint32(a), limit)
+	return p.lives.reaching(dst, 0, p.birth.after(int64(b)-1, 0), uint32(a), limit)
 }
 
 // AllocAt is the allocation that covers a place of the compact layout at time
-// at; ok is false for a hole.
-func (p *Pool) AllocAt(off, at int64) (alloc int, ok bool) {
-	n := p.inUse.upTo(at)
-	bound := p.birth.after(int64(n)-1, 0)
-	return p.search(len(p.lives.levels)-1, 0, bound, uint32(n), func(i int) bool {
-		b := p.Box(i)
-		return b.Offset >= 0 && off >= b.Offset && off < b.Offset+b.Size
-	})
-}
-
-// search is lifetimes.reaching without a list: the first allocation that is
-// open at an instant and that fits.
-func (p *Pool) search(level, first, bound int, at uint32, fits func(int) bool) (int, bool) {
-	if level < 0 {
-		return 0, false
-	}
-	nodes := &p.lives.levels[level]
-	end := nodes.n
-	if level < len(p.lives.levels)-1 {
-		end = min(end, first+fanout)
-	}
-	for i := first; i < end; i++ {
-		n := nodes.at(i)
-		if i<<(fanoutBits*(level+1)) >= bound || n.open == 0 && n.last <= at {
-			continue
-		}
-		if level > 0 {
-			if r, ok := p.search(level-1, i<<fanoutBits, bound, at, fits); ok {
-				return r, true
-			}
-			continue
-		}
-		for r := i << fanoutBits; r < min((i+1)<<fanoutBits, bound); r++ {
-			if end := *p.lives.end.at(r); (end == 0 || end > at) && fits(r) {
-				return r, true
-			}
+// at; ok is false for a hole. scratch is room to work in.
+func (p *Pool) AllocAt(off, at int64, scratch *[]int32) (alloc int, ok bool) {
+	live := p.LiveAt((*scratch)[:0], at)
+	*scratch = live
+	for _, r := range live {
+		if b := p.Box(int(r)); b.Offset >= 0 && off >= b.Offset && off < b.Offset+b.Size {
+			return int(r), true
 		}
 	}
 	return 0, false

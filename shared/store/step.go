@@ -9,7 +9,7 @@ type Step struct {
 
 // Steps is the track of steps, nil when the run told of none.
 func (t *Timeline) Steps() *Track {
-	if i, ok := t.trackIx[trackKey{kind: StepTrack}]; ok {
+	if i, ok := t.trackIx.get(trackKey(StepTrack, 0, 0, 0, 0)); ok {
 		return t.tracks[i]
 	}
 	return nil

@@ -157,6 +157,7 @@ func rest0(rest []event.Event) int64 {
 }
 
 func TestChunkMapTilesEveryRegionWithTheLiveBlocks(t *testing.T) {
+	var scratch []int32
 	for seed := range uint64(3) {
 		events := random(seed, 6000)
 		tl := filled2(t, events)
@@ -201,7 +202,7 @@ func TestChunkMapTilesEveryRegionWithTheLiveBlocks(t *testing.T) {
 				if !ok {
 					t.Fatalf("block %x has no place", c.Address)
 				}
-				if i, ok := p.AllocAt(off+c.Size-1, at); !ok || p.Alloc(i).Address != c.Address {
+				if i, ok := p.AllocAt(off+c.Size-1, at, &scratch); !ok || p.Alloc(i).Address != c.Address {
 					t.Fatalf("the block at %x is not found under its place", c.Address)
 				}
 			}

@@ -14,7 +14,7 @@ const (
 
 // Tiles cover tilePoints points each, those of the next level four times more.
 const (
-	tilePoints   = 256
+	tilePoints   = 128
 	tileLevelFan = 4
 )
 

@@ -16,9 +16,9 @@ type Timeline struct {
 	skipped int64
 
 	pools   []*Pool
-	poolIdx map[uint32]int32
+	poolIdx table // device and allocator -> index
 	tracks  []*Track
-	trackIx map[trackKey]int32
+	trackIx table // trackKey -> index
 	series  []*Series
 	seriesX map[seriesKey]int32
 	devices []Device
@@ -30,22 +30,16 @@ type Timeline struct {
 	places   []Place
 	settings event.Fields
 	end      End
-
-	lastPool    *Pool
-	lastPoolKey uint32
-	lastTrack   *Track
-	lastTrackK  trackKey
 }
 
-// New returns an empty timeline whose string ids are those of table, which the
+// New returns an empty timeline whose string ids are those of strings, which the
 // caller may go on filling; nil makes a table of its own.
-func New(table *event.Strings) *Timeline {
-	if table == nil {
-		table = new(event.Strings)
+func New(strings *event.Strings) *Timeline {
+	if strings == nil {
+		strings = new(event.Strings)
 	}
 	return &Timeline{
-		strings: table,
-		poolIdx: map[uint32]int32{}, trackIx: map[trackKey]int32{}, seriesX: map[seriesKey]int32{},
+		strings: strings, seriesX: map[seriesKey]int32{},
 	}
 }
 

@@ -76,14 +76,6 @@ type Track struct {
 	now    int64   // time of the last event
 }
 
-type trackKey struct {
-	kind   TrackKind
-	device event.DeviceID
-	peer   event.DeviceID
-	stream event.StreamID
-	op     event.StringID
-}
-
 // sumTree holds sums over runs of 16, 256, … spans.
 type sumTree []vector[Sums]
 
@@ -208,24 +200,23 @@ func (t *Track) sumOf(tree *sumTree, into *Sums, a, b int, of func(int) int64) {
 	}
 }
 
-// overhang adds to the sums what the spans that are open at time at, and began
-// before it, are counted for too much (ended later) or not at all (not ended).
-func (t *Track) overhang(busy, value *Sums, began int, at int64, sign int64, scratch []int32) []int32 {
-	scratch = t.lives.reaching(scratch[:0], began, at+1, 0)
-	for _, r := range scratch {
+// overhang is what the sums of ended spans count too much, or not at all, at
+// an instant: the rest of those that end later, and what those that never
+// ended did so far.
+func (t *Track) overhang(busy, value *Sums, spans []int32, at int64) {
+	for _, r := range spans {
 		i := int(r)
 		begin, end, c := t.begin.at(i), t.ended(i), t.class(i)
 		if end == Alive {
-			busy[c] += sign * (min(at, max(t.now, begin)) - begin)
+			busy[c] += min(at, max(t.now, begin)) - begin
 			continue
 		}
 		over := end - at
-		busy[c] -= sign * over
+		busy[c] -= over
 		if t.hasValue() {
-			value[c] -= sign * int64(float64(t.value.at(i))*(float64(over)/float64(end-begin)))
+			value[c] -= int64(float64(t.value.at(i)) * (float64(over) / float64(end-begin)))
 		}
 	}
-	return scratch
 }
 
 // Buckets fills dst, which must have w.W elements. scratch is room to work in;
@@ -237,16 +228,27 @@ func (t *Track) Buckets(w Window, dst []SpanBucket, scratch []int32) []int32 {
 	a := t.begin.after(w.T0-1, 0)
 	// What is up to each edge, less what is up to the edge before it.
 	var busyIn, valueIn Sums
-	scratch = t.overhang(&busyIn, &valueIn, a, w.T0, 1, scratch)
+	open := t.lives.reaching(scratch[:0], 0, a, w.T0+1, 0)
+	t.overhang(&busyIn, &valueIn, open, w.T0)
 	for i := range dst[:w.W] {
 		edge := w.Edge(i + 1)
 		b := t.begin.after(edge-1, a)
-		var busyOut, valueOut Sums
-		scratch = t.overhang(&busyOut, &valueOut, b, edge, 1, scratch)
+		// Open at the next edge is what still is, and what began since.
+		still := open[:0]
+		for _, r := range open {
+			if end := *t.lives.end.at(int(r)); end == 0 || end > edge+1 {
+				still = append(still, r)
+			}
+		}
+		open = t.lives.reaching(still, a, b, edge+1, 0)
 		d := &dst[i]
 		*d = SpanBucket{Count: b - a}
+		var busyOut, valueOut Sums
 		if b > a {
 			t.sum(&d.Busy, &d.Value, a, b)
+		}
+		if len(open) > 0 {
+			t.overhang(&busyOut, &valueOut, open, edge)
 		}
 		for c := range d.Busy {
 			d.Busy[c] += busyOut[c] - busyIn[c]
@@ -254,13 +256,13 @@ func (t *Track) Buckets(w Window, dst []SpanBucket, scratch []int32) []int32 {
 		}
 		busyIn, valueIn, a = busyOut, valueOut, b
 	}
-	return scratch
+	return open
 }
 
 // Overlapping appends the spans that overlap [t0,t1), by begin; it stops when
 // dst has limit of them (0: no limit).
 func (t *Track) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
-	return t.lives.reaching(dst, t.begin.after(t1-1, 0), t0+1, limit)
+	return t.lives.reaching(dst, 0, t.begin.after(t1-1, 0), t0+1, limit)
 }
 
 // Began is the number of spans that begin in [t0,t1).
