@@ -179,7 +179,7 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	nanos := k.Nanos
 	if n.workspace > 0 {
 		work, _ = r.allocate(request{
-			bytes: n.workspace, op: n.name, tensor: n.name, space: r.memory[n.device],
+			bytes: n.workspace, op: n.name, tensor: n.workName, space: r.memory[n.device],
 			category: event.Temporary, noRetry: true,
 		})
 		if work != 0 {

@@ -95,6 +95,7 @@ type node struct {
 	forward   []int
 	forwardTo int
 	workspace int64
+	workName  event.StringID
 	dispatch  int64
 	kernel    Kernel
 }
@@ -272,6 +273,7 @@ func (c *compiler) add(id program.NodeID) error {
 	}
 	if def.Workspace != nil && !c.r.cfg.Devices[dev].IsHost() {
 		n.workspace = def.Workspace(c.p, src)
+		n.workName = c.r.strings.ID(src.Name + " workspace")
 	}
 	cost := def.Cost(c.p, src)
 	n.kernel = Kernel{
@@ -329,11 +331,7 @@ func (c *compiler) input(v program.ValueID, dev event.DeviceID, argument bool) t
 	if t, ok := c.at[memoryOf{v, dev}]; ok {
 		return t
 	}
-	home := event.DeviceID(0)
-	if p := c.p.Values[v].Producer; p != program.None {
-		home = c.where[p].Device
-	}
-	from := c.at[memoryOf{v, home}]
+	from := c.at[memoryOf{v, c.home(v)}]
 	t := c.tensor(v, dev, copied)
 	to := &c.plan.tensors[t]
 	to.from, to.cause = from, event.CausePlacement
@@ -357,9 +355,17 @@ func (c *compiler) input(v program.ValueID, dev event.DeviceID, argument bool) t
 	return t
 }
 
+// home is the device that makes a value: the host for a program's input.
+func (c *compiler) home(v program.ValueID) event.DeviceID {
+	if p := c.p.Values[v].Producer; p != program.None {
+		return c.where[p].Device
+	}
+	return 0
+}
+
 func (c *compiler) fetch() {
 	for _, f := range c.p.Fetches {
-		home := c.where[c.p.Values[f.Value].Producer].Device
+		home := c.home(f.Value)
 		t := c.at[memoryOf{f.Value, home}]
 		x := fetch{name: f.Name, id: c.r.strings.ID(f.Name), tensor: t}
 		x.node = c.push(node{kind: fetchNode, src: program.None, name: x.id, device: home, in: []tensorID{t}})

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -39,6 +40,9 @@ func errNoInput(p *Plan, n *node, x *tensor) error {
 // ErrOutOfMemory, after which OOM tells more, ErrStopped, or what broke;
 // everything of the step has been freed then, and variables stay.
 func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
+	if errors.Is(r.failed, ErrOutOfMemory) {
+		r.failed = nil // a smaller step may fit
+	}
 	r.step = step
 	r.tellStep(event.StepBegin, p)
 	metrics, err := r.steps(p, f)
