@@ -289,12 +289,8 @@ func TestStrangersGetNoStream(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, resp, err := c.dial(run.ID, tt.edit)
-			if resp == nil {
-				t.Fatal(err)
-			}
-			if resp.StatusCode != tt.want {
-				t.Errorf("%d, want %d", resp.StatusCode, tt.want)
+			if _, status, err := c.dial(run.ID, tt.edit); status != tt.want {
+				t.Errorf("%d (%v), want %d", status, err, tt.want)
 			}
 		})
 	}
@@ -440,8 +436,8 @@ func TestRunsAndViewersAreBounded(t *testing.T) {
 	if _, err := f.read(); err != nil {
 		t.Fatal(err)
 	}
-	if _, resp, _ := c.dial(run.ID, nil); resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("second viewer: %v", resp)
+	if _, status, err := c.dial(run.ID, nil); status != http.StatusServiceUnavailable {
+		t.Errorf("second viewer: %d (%v)", status, err)
 	}
 	close(hold)
 	f.finish()

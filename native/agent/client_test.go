@@ -132,7 +132,7 @@ type follower struct {
 	bytes  int64
 }
 
-func (c *client) dial(id string, edit func(http.Header, *websocket.DialOptions)) (*websocket.Conn, *http.Response, error) {
+func (c *client) dial(id string, edit func(http.Header, *websocket.DialOptions)) (*websocket.Conn, int, error) {
 	o := &websocket.DialOptions{Subprotocols: []string{api.Subprotocol}, HTTPHeader: http.Header{"Authorization": {"Bearer " + testToken}}}
 	if edit != nil {
 		edit(o.HTTPHeader, o)
@@ -142,7 +142,13 @@ func (c *client) dial(id string, edit func(http.Header, *websocket.DialOptions))
 		conn.SetReadLimit(1 << 26)
 		c.t.Cleanup(func() { conn.CloseNow() })
 	}
-	return conn, resp, err
+	if resp == nil {
+		return conn, 0, err
+	}
+	if resp.Body != nil && conn == nil {
+		resp.Body.Close()
+	}
+	return conn, resp.StatusCode, err
 }
 
 // follow opens a stream and says start.

@@ -41,7 +41,7 @@ func tryInstead(ctx context.Context, host string) string {
 	if err != nil {
 		return hint
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }() // it was only to learn a number
 	return "try --addr " + l.Addr().String() + ", or " + hint
 }
 

@@ -49,7 +49,7 @@ func (a *Agent) stream(w http.ResponseWriter, r *http.Request, x *run) {
 	if err != nil {
 		return // Accept has answered
 	}
-	defer c.CloseNow()
+	defer func() { _ = c.CloseNow() }() // does nothing after the client has closed
 	c.SetReadLimit(maxControl)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()

@@ -97,10 +97,18 @@ func randomWorkload(rng *rand.Rand) *Workload {
 
 func TestFromFieldsReportsEverything(t *testing.T) {
 	f := event.Fields{
-		{Key: "model", Value: "mlp"}, {Key: "model", Value: "mlp"}, {Key: "batches", Value: "3"},
-		{Key: "devices.1.preset", Value: "x"}, {Key: "devices.0.prest", Value: "x"}, {Key: "devices.a.preset", Value: "x"},
-		{Key: "steps", Value: "-1"}, {Key: "", Value: ""}, {Key: "devices", Value: "x"}, {Key: "placement.rules.0", Value: "x"},
-		{Key: "placement.rulesX", Value: "x"}, {Key: "train.optimiser", Value: "adam"},
+		{Key: "model", Value: "mlp"},
+		{Key: "model", Value: "mlp"},
+		{Key: "batches", Value: "3"},
+		{Key: "devices.1.preset", Value: "x"},
+		{Key: "devices.0.prest", Value: "x"},
+		{Key: "devices.a.preset", Value: "x"},
+		{Key: "steps", Value: "-1"},
+		{Key: "", Value: ""},
+		{Key: "devices", Value: "x"},
+		{Key: "placement.rules.0", Value: "x"},
+		{Key: "placement.rulesX", Value: "x"},
+		{Key: "train.optimiser", Value: "adam"},
 	}
 	_, problems := FromFields(f)
 	want := []string{
@@ -136,9 +144,16 @@ func TestSetAddsAndRemoves(t *testing.T) {
 	w := &Workload{Model: "mlp", Devices: []Device{{Preset: "a"}}}
 	shallow := *w
 	steps := [][2]string{
-		{"devices.1.preset", "b"}, {"devices.0.growth", "on"}, {"devices.0", "none"},
-		{"placement.rules.0.match", "*"}, {"placement.rules.0.device", "/CPU:0"},
-		{"train.optimizer", "sgd"}, {"batch", "[1, 2]"}, {"input.prefetch", "auto"}, {"devices.0.logical", "1GiB,2GiB"}, {"devices.0.logical", ""},
+		{"devices.1.preset", "b"},
+		{"devices.0.growth", "on"},
+		{"devices.0", "none"},
+		{"placement.rules.0.match", "*"},
+		{"placement.rules.0.device", "/CPU:0"},
+		{"train.optimizer", "sgd"},
+		{"batch", "[1, 2]"},
+		{"input.prefetch", "auto"},
+		{"devices.0.logical", "1GiB,2GiB"},
+		{"devices.0.logical", ""},
 	}
 	for _, s := range steps {
 		if err := w.Set(s[0], s[1]); err != nil {
@@ -206,10 +221,21 @@ func TestParseDevice(t *testing.T) {
 		id         int
 		ok         bool
 	}{
-		{"/GPU:1", "GPU", 1, true}, {"GPU:1", "GPU", 1, true}, {"/gpu:0", "GPU", 0, true}, {"/device:GPU:2", "GPU", 2, true},
-		{"/job:localhost/replica:0/task:0/device:CPU:0", "CPU", 0, true}, {"/GPU", "GPU", -1, true}, {"/GPU:*", "GPU", -1, true},
-		{"/job:worker/device:GPU:0", "", 0, false}, {"/TPU:0", "", 0, false}, {"/GPU:x", "", 0, false}, {"/GPU:-1", "", 0, false},
-		{"/GPU:0/CPU:0", "", 0, false}, {"", "", 0, false}, {"/device", "", 0, false}, {"/task:1/GPU:0", "", 0, false},
+		{"/GPU:1", "GPU", 1, true},
+		{"GPU:1", "GPU", 1, true},
+		{"/gpu:0", "GPU", 0, true},
+		{"/device:GPU:2", "GPU", 2, true},
+		{"/job:localhost/replica:0/task:0/device:CPU:0", "CPU", 0, true},
+		{"/GPU", "GPU", -1, true},
+		{"/GPU:*", "GPU", -1, true},
+		{"/job:worker/device:GPU:0", "", 0, false},
+		{"/TPU:0", "", 0, false},
+		{"/GPU:x", "", 0, false},
+		{"/GPU:-1", "", 0, false},
+		{"/GPU:0/CPU:0", "", 0, false},
+		{"", "", 0, false},
+		{"/device", "", 0, false},
+		{"/task:1/GPU:0", "", 0, false},
 	}
 	for _, tt := range tests {
 		kind, id, ok := parseDevice(tt.name)

@@ -89,8 +89,8 @@ type RunInfo struct {
 	Step    int    `json:"step"`
 	Steps   int    `json:"steps"`
 	Events  uint64 `json:"events"`
-	Bytes   int64  `json:"bytes"` // of the recording
-	Error   string `json:"error,omitempty"` // why it ended, or what is wrong with its recording
+	Bytes   int64  `json:"bytes"`             // of the recording
+	Error   string `json:"error,omitempty"`   // why it ended, or what is wrong with its recording
 	YAML    string `json:"yaml,omitempty"`    // the workload as it ran
 	Started string `json:"started,omitempty"` // RFC 3339
 }

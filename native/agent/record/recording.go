@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -280,7 +281,7 @@ func (r *Recording) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := State{
-		Blocks: r.blocks[:len(r.blocks):len(r.blocks)], Bytes: r.bytes, Finished: r.finished,
+		Blocks: slices.Clip(r.blocks), Bytes: r.bytes, Finished: r.finished,
 		Failure: r.failure, Lost: r.lost.Load(), Changed: r.changed,
 	}
 	if n := len(s.Blocks); n > 0 {

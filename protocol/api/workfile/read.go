@@ -227,6 +227,7 @@ func (r *reader) value(path string, key, n *yaml.Node, depth int) {
 		default:
 			r.set(path, key, n.Value)
 		}
+	case yaml.DocumentNode, yaml.AliasNode: // enter has resolved the one, and the parser nests no other
 	}
 }
 

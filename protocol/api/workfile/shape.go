@@ -93,6 +93,7 @@ func kindName(n *yaml.Node) string {
 		return "a list"
 	case yaml.ScalarNode:
 		return "a single value"
+	case yaml.DocumentNode, yaml.AliasNode: // never handed to people by themselves
 	}
 	return "an alias"
 }
