@@ -42,6 +42,9 @@ type facts struct {
 	pool    span
 	inUse   span
 	refused bool
+	// recorded is the cause that was decided at the moment of failure, by the
+	// same rules but with what the driver said just then. It has precedence.
+	recorded event.OOMCause
 	// state: the input holds more than the request itself.
 	state     bool
 	truncated bool
@@ -91,6 +94,9 @@ func binSpans(d *bfclog.Dump) (used, all span, ok bool) {
 func (r *Reading) judge(f facts) {
 	r.assume(&f)
 	c, decided := r.decide(&f)
+	if f.recorded != event.OOMUndetermined {
+		c, decided = f.recorded, true
+	}
 	r.Verdict = Verdict(c.String())
 	if !decided || c == event.OOMUndetermined {
 		r.Verdict = r.undecided(&f)

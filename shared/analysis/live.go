@@ -1,0 +1,99 @@
+package analysis
+
+import (
+	"fmt"
+
+	"tideline/protocol/event"
+	"tideline/shared/analysis/cause"
+	"tideline/shared/ingest/bfclog"
+)
+
+// Failure is what a recorded run knows about a failed request besides the
+// OutOfMemory event itself. An amount that is not known stays zero-valued.
+type Failure struct {
+	Allocator string
+	Device    string
+	Growth    bfclog.Tri
+
+	Limit, DeviceTotal, DriverFree amount
+	Others, Outside                amount // held by other processes; by this one outside its allocators
+	Peak, Allocs, LargestAlloc     amount
+	Refusals                       []int64 // what the driver refused just before
+}
+
+// FromOutOfMemory reads a failure that our own run recorded. Its chunk map is
+// whole, so nothing but the driver's side can be unknown.
+func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, error) {
+	m, err := event.ParseChunkMap(strs.At(e.Text))
+	if err != nil {
+		return nil, fmt.Errorf("out-of-memory of %s: %w", f.Allocator, err)
+	}
+	r := &Reading{
+		Allocator: f.Allocator, Device: f.Device, Op: strs.At(e.Op), Node: strs.At(e.Tensor),
+		Requested: cause.Of(e.Requested), Rounded: cause.Of(e.Size), Exact: true, Basis: "recorded by the run",
+		Growth: f.Growth, Limit: f.Limit, DeviceTotal: f.DeviceTotal, DriverFree: f.DriverFree,
+		Peak: f.Peak, Allocs: f.Allocs, LargestAlloc: f.LargestAlloc,
+		Refusals: f.Refusals, ListComplete: true, Map: m,
+		FormatVariant: "recorded by Tideline",
+		NotFailure:    e.Flags&event.Retryable != 0,
+	}
+	r.HostPinned = (&bfclog.Dump{Allocator: f.Allocator}).HostPinned()
+	r.fromMap(m)
+	r.judge(facts{
+		fixed: cause.Inputs{
+			LargestFree: r.LargestFree, DeviceTotal: f.DeviceTotal, DriverFree: f.DriverFree, HostPinned: r.HostPinned,
+			Others: f.Others, Outside: f.Outside,
+		},
+		request: spanOf(r.Rounded), limit: spanOf(r.Limit).or(spanOf(f.DeviceTotal)),
+		pool: spanOf(r.Pool), inUse: spanOf(r.InUse),
+		refused: len(f.Refusals) > 0, state: true,
+		recorded: event.OOMCause(e.Cause),
+	})
+	return r, nil
+}
+
+// fromMap counts a whole chunk map.
+func (r *Reading) fromMap(m event.ChunkMap) {
+	pool, used, free, largest := m.Totals()
+	r.Pool, r.InUse, r.Free, r.LargestFree = cause.Of(pool), cause.Of(used), cause.Of(free), cause.Of(largest)
+	r.HasFragmentation, r.Fragmentation = true, fragmentation(free, largest)
+	if r.Limit.Known {
+		r.Available = cause.Of(max(0, r.Limit.N-pool))
+	}
+	sizes := map[int64]int64{}
+	var nUsed, nFree int64
+	for i := range m {
+		r.RegionSizes = append(r.RegionSizes, m[i].Size)
+		for _, c := range m[i].Chunks {
+			if c.InUse {
+				nUsed++
+				sizes[c.Size]++
+				continue
+			}
+			nFree++
+			if c.Size == largest && r.LargestFreeAt == 0 {
+				r.LargestFreeAt = c.Address
+			}
+		}
+	}
+	r.Regions = cause.Of(int64(len(m)))
+	r.UsedChunks, r.FreeChunks = cause.Of(nUsed), cause.Of(nFree)
+	r.ListedUsed, r.ListedFree = r.UsedChunks, r.FreeChunks
+	r.ListedUsedBytes, r.ListedFreeBytes = r.InUse, r.Free
+	r.commonest(sizes)
+}
+
+// commonest finds the size that holds most bytes; of equals the larger, so
+// that the order of the map does not show.
+func (r *Reading) commonest(sizes map[int64]int64) {
+	var best, count, largest int64
+	for size, n := range sizes {
+		if size*n > best*count || size*n == best*count && size > best {
+			best, count = size, n
+		}
+		largest = max(largest, size)
+	}
+	if count > 0 {
+		r.DominantSize, r.DominantCount, r.LargestUsed = cause.Of(best), cause.Of(count), cause.Of(largest)
+	}
+}
