@@ -106,14 +106,14 @@ func TestTheMapOfAnOutOfMemoryMustAgree(t *testing.T) {
 		return m
 	}
 	for want, m := range map[string]event.ChunkMap{
-		"":                         good,
-		"has 0 blocks in use":      {},
-		"called free":              change(func(m event.ChunkMap) { m[0].Chunks[0].InUse = false }),
-		"no block in use matches":  change(func(m event.ChunkMap) { m[0].Chunks[1].InUse = true }),
-		"follows on one that ends": change(func(m event.ChunkMap) { m[0].Chunks[1].Address += 256 }),
-		"end at 1300":              change(func(m event.ChunkMap) { m[0].Chunks[1].Size = 512 }),
-		"no regions cover":         change(func(m event.ChunkMap) { m[0].Size = 2048 }),
-		"there are 1":              change(func(m event.ChunkMap) { m[0].Chunks = nil; m[0].Size = 0 }),
+		"":                              good,
+		"has 0 blocks in use":           {},
+		"called free":                   change(func(m event.ChunkMap) { m[0].Chunks[0].InUse = false }),
+		"no block in use matches":       change(func(m event.ChunkMap) { m[0].Chunks[1].InUse = true }),
+		"follows on one that ends":      change(func(m event.ChunkMap) { m[0].Chunks[1].Address += 256 }),
+		"end at 1300":                   change(func(m event.ChunkMap) { m[0].Chunks[1].Size = 512 }),
+		"no regions cover":              change(func(m event.ChunkMap) { m[0].Size = 2048 }),
+		"mapped one at 1000 of 0 bytes": change(func(m event.ChunkMap) { m[0].Chunks = nil; m[0].Size = 0 }),
 	} {
 		var text event.Strings
 		j := check.New(nil, &text)
