@@ -238,7 +238,7 @@ func (d *Decoder) parseHeads(b []byte) error {
 			return fmt.Errorf("%w: head %d is cut short or out of range", ErrCorrupt, len(d.heads))
 		}
 		if coding > 0xffff || coding&unknownCodings != 0 || h.model >= numModels ||
-			coding&addressMask>>addressShift >= numAddressCodes ||
+			addressCodes[h.model]>>(coding&addressMask>>addressShift)&1 == 0 ||
 			coding&sizeMask>>sizeShift >= numValueCodes || coding&requestedMask>>requestedShift >= numValueCodes {
 			return fmt.Errorf("%w: head %d has coding %#x and model %d", ErrCorrupt, len(d.heads), coding, h.model)
 		}

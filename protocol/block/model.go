@@ -57,8 +57,15 @@ const (
 	addressCached    // freed before at this place: a slot of the address cache
 	addressPages     // difference in units of 256 bytes
 	addressBytes     // difference in bytes
-	numAddressCodes
 )
+
+// addressCodes has a bit for each address code that a model allows. In a free
+// addressFollows stands for the distance to the allocation that it ends.
+var addressCodes = [numModels]uint8{
+	modelPlain: 1<<addressPredicted | 1<<addressPages | 1<<addressBytes,
+	modelAlloc: 1<<addressPredicted | 1<<addressFollows | 1<<addressCached | 1<<addressPages | 1<<addressBytes,
+	modelFree:  1<<addressPredicted | 1<<addressFollows | 1<<addressPages | 1<<addressBytes,
+}
 
 // Codes of a size or requested size.
 const (
