@@ -6,7 +6,7 @@ import (
 )
 
 // Image is a picture of W x H pixels, four bytes each: red, green, blue and
-// alpha, not premultiplied and always opaque where something was drawn.
+// alpha, opaque wherever something was drawn.
 type Image struct {
 	Pix    []byte
 	W, H   int
@@ -56,10 +56,124 @@ type View struct {
 	Theme  *Theme
 	Lanes  []Lane
 	// Base is the run to compare with, drawn as a ghost line; nil for none.
+	// Its pool is the one of the same device and name.
 	Base *store.Timeline
 	// Hide has a bit for each event.Category that is not to be drawn.
 	Hide uint32
 }
 
-// Color is red, green, blue, alpha.
-type Color [4]byte
+// Window is the view's time, cut into its pixel columns.
+func (v *View) Window() store.Window { return store.Window{T0: v.T0, T1: v.T1, W: v.W} }
+
+func (v *View) dpr() int { return max(v.DPR, 1) }
+
+// x is the column of a time, which may lie outside.
+func (v *View) x(t int64) int {
+	// Limited first: open spans end at the end of all time.
+	d := v.T1 - v.T0
+	t = min(max(t, v.T0-d), v.T1+d)
+	f := float64(t-v.T0) * float64(v.W) / float64(d)
+	if f < 0 {
+		return int(f) - 1
+	}
+	return int(f)
+}
+
+// TimeAt is the time at the left edge of a column.
+func (v *View) TimeAt(x int) int64 { return v.Window().Edge(x) }
+
+// Heights of rows in CSS pixels.
+const (
+	opRow       = 18
+	transferRow = 20
+	inputRow    = 16
+)
+
+// Layout is the lanes for a timeline, stacked into w x h pixels with gap
+// pixels between them: for each accelerator its memory and address lanes and
+// its ops, then transfers and input. Lanes with nothing to show are left out.
+// Where there is no accelerator the host's memory is shown. dpr scales the
+// heights of rows.
+func Layout(tl *store.Timeline, h, gap, dpr int) []Lane {
+	dpr = max(dpr, 1)
+	var lanes []Lane
+	for _, p := range shownPools(tl) {
+		lanes = append(lanes, Lane{Kind: MemoryLane, Pool: p}, Lane{Kind: AddressLane, Pool: p})
+	}
+	for _, d := range opDevices(tl) {
+		lanes = append(lanes, Lane{Kind: OpLane, Device: d})
+	}
+	lanes = append(lanes, Lane{Kind: TransferLane}, Lane{Kind: InputLane})
+	fixed, tall, n := 0, 0, 0
+	for _, l := range lanes {
+		switch l.Kind {
+		case MemoryLane, AddressLane:
+			tall++
+		default:
+			rows := len(appendRows(nil, tl, &l))
+			if rows == 0 {
+				continue
+			}
+			l.H = rows * rowHeight(l.Kind) * dpr
+			fixed += l.H + gap
+		}
+		lanes[n] = l
+		n++
+	}
+	lanes = lanes[:n]
+	rest := max(h-fixed-tall*gap, tall*40*dpr)
+	y := 0
+	for i := range lanes {
+		l := &lanes[i]
+		switch l.Kind {
+		case MemoryLane:
+			// A little more than the address map: it is what is read first.
+			l.H = rest / tall * 11 / 10
+		case AddressLane:
+			l.H = rest/tall*2 - rest/tall*11/10
+		}
+		l.Y = y
+		y += l.H + gap
+	}
+	return lanes
+}
+
+func rowHeight(k LaneKind) int {
+	switch k {
+	case OpLane:
+		return opRow
+	case TransferLane:
+		return transferRow
+	}
+	return inputRow
+}
+
+// shownPools are the pools with blocks on accelerators, else all with blocks.
+func shownPools(tl *store.Timeline) []int {
+	var accelerators, all []int
+	for i, p := range tl.Pools() {
+		if p.Allocs() == 0 && p.LayoutSize() == 0 {
+			continue
+		}
+		all = append(all, i)
+		if k := tl.Device(p.Device).Kind; k != "cpu" && k != "" {
+			accelerators = append(accelerators, i)
+		}
+	}
+	if accelerators != nil {
+		return accelerators
+	}
+	return all
+}
+
+func opDevices(tl *store.Timeline) []event.DeviceID {
+	var out []event.DeviceID
+	seen := map[event.DeviceID]bool{}
+	for _, k := range tl.Tracks() {
+		if k.Kind == store.OpTrack && !seen[k.Device] {
+			seen[k.Device] = true
+			out = append(out, k.Device)
+		}
+	}
+	return out
+}

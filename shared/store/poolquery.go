@@ -217,3 +217,44 @@ func (p *Pool) AllocAt(off, at int64, scratch *[]int32) (alloc int, ok bool) {
 	}
 	return 0, false
 }
+
+// TileCursor remembers where the last TileNext ended.
+type TileCursor struct {
+	point int
+	set   bool
+}
+
+// TileNext is TileOver for windows that follow each other: each call goes on
+// where the one before ended.
+func (p *Pool) TileNext(cur *TileCursor, dst *Tile, t0, t1 int64) {
+	if !cur.set {
+		p.tiles.refresh()
+		cur.point, cur.set = p.inUse.before(t0, 0), true
+	}
+	a := cur.point
+	b := p.inUse.before(t1, a)
+	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.len())
+	cur.point = b
+}
+
+// FirstChange is the time of the first change of the bytes in use; Alive when
+// there is none.
+func (p *Pool) FirstChange() int64 {
+	if p.inUse.len() == 0 {
+		return Alive
+	}
+	return p.inUse.time.at(0)
+}
+
+// PeakPoint is when the bytes in use were highest in [t0,t1), and how high.
+func (p *Pool) PeakPoint(t0, t1 int64) (at, bytes int64) {
+	a := p.inUse.before(t0, 0)
+	b := p.inUse.before(t1, a)
+	at, bytes = t0, p.inUse.valueAfter(a)
+	if b > a {
+		if e := p.inUse.extent(a, b); e.hi > bytes {
+			at, bytes = p.inUse.time.at(int(e.at)), e.hi
+		}
+	}
+	return at, bytes
+}

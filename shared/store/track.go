@@ -292,3 +292,14 @@ func (t *Track) bytes() int64 {
 	}
 	return n
 }
+
+// Most is the class with the largest sum.
+func (s *Sums) Most() uint8 {
+	best := 0
+	for c, n := range s {
+		if n > s[best] {
+			best = c
+		}
+	}
+	return uint8(best)
+}

@@ -1,0 +1,141 @@
+package draw
+
+import (
+	"tideline/shared/store"
+)
+
+// exactPerColumn is how many changes a column may hold on average for blocks
+// to be drawn one by one; with more, tiles are: at the limit a tile spans two
+// columns.
+const exactPerColumn = 64
+
+// span is the part of the layout that a lane shows.
+func (l *Lane) span(p *store.Pool) (low, high int64) {
+	if l.High > l.Low {
+		return l.Low, l.High
+	}
+	return 0, max(p.LayoutSize(), 1)
+}
+
+// addressScale turns places of the layout into rows, low addresses below.
+type addressScale struct {
+	h         int
+	low, high int64
+}
+
+func (s addressScale) y(off int64) int {
+	d := float64(s.high - s.low)
+	f := float64(off-s.low) * float64(s.h) / d
+	return s.h - int(min(max(f, -1), float64(s.h)+1)+0.5)
+}
+
+// off is the place at the lower edge of row y.
+func (s addressScale) off(y int) int64 {
+	return s.low + int64(float64(s.h-1-y)*float64(s.high-s.low)/float64(s.h))
+}
+
+func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
+	c.rect(0, 0, c.w, c.h, r.palette.outside)
+	if l.Pool >= len(tl.Pools()) {
+		return
+	}
+	p := tl.Pools()[l.Pool]
+	low, high := l.span(p)
+	s := addressScale{l.H, low, high}
+	_, last := tl.Span()
+	end := min(v.x(last)+1, c.w)
+	for _, g := range p.Regions() {
+		if g.Added < v.T1 && g.Removed > v.T0 {
+			c.rect(v.x(g.Added), s.y(g.Offset+g.Size), min(v.x(g.Removed), end), s.y(g.Offset), r.palette.hole)
+		}
+	}
+	if p.Changes(v.T0, v.T1) > exactPerColumn*v.W {
+		r.addressTiles(c, s, p, v, end)
+	} else {
+		r.addressBlocks(c, s, p, v, end)
+	}
+	for _, g := range p.Regions() {
+		// Where two regions meet, unless they are too thin to be seen.
+		if y := s.y(g.Offset); g.Offset > 0 && y-s.y(g.Offset+g.Size) >= 3 {
+			c.rect(0, y-1, c.w, y, r.palette.outside)
+		}
+	}
+	r.oomMarks(c, tl, v, l.Pool)
+}
+
+// addressBlocks draws the blocks of the window one by one.
+func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *View, end int) {
+	r.ids = p.Overlapping(r.ids[:0], v.T0, v.T1, 0)
+	pal := &r.palette
+	perNano := float64(v.W) / float64(v.T1-v.T0)
+	perByte := float64(s.h) / float64(s.high-s.low)
+	for _, i := range r.ids {
+		b := p.Box(int(i))
+		if b.Offset < 0 || b.Offset+b.Size <= s.low || b.Offset >= s.high || v.Hide>>b.Category&1 != 0 {
+			continue
+		}
+		x0, x1 := 0, end
+		if b.Birth > v.T0 {
+			x0 = int(float64(b.Birth-v.T0) * perNano)
+		}
+		if b.Death < v.T1 {
+			x1 = int(float64(b.Death-v.T0) * perNano)
+		}
+		x1 = max(x1, x0+1)
+		y1 := s.h - int(max(float64(b.Offset-s.low)*perByte, 0)+0.5)
+		y0 := s.h - int(min(float64(b.Offset+b.Size-s.low)*perByte, float64(s.h))+0.5)
+		if y0 >= y1 {
+			y0 = y1 - 1
+		}
+		color := pal.category[b.Category]
+		c.rect(x0, y0, x1, y1, color)
+		if y1-y0 >= 4 && x1-x0 >= 2 {
+			// A lit upper edge tells neighbours of one category apart.
+			c.rect(x0, y0, x1, y0+1, pal.edge[b.Category])
+		}
+		if x1-x0 >= 4 && y1-y0 >= 2 && b.Birth > v.T0 {
+			c.rect(x0, y0, x0+1, y1, pal.edge[b.Category])
+		}
+	}
+}
+
+// addressTiles draws each column from the tiles of its time.
+func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *View, end int) {
+	w := v.Window()
+	shift := -1
+	h := min(s.h, len(r.cellOf), c.h)
+	var cur store.TileCursor
+	for x := max(v.x(p.FirstChange()), 0); x < end; x++ {
+		p.TileNext(&cur, &r.tile, w.Edge(x), w.Edge(x+1))
+		if int(r.tile.Shift) != shift {
+			shift = int(r.tile.Shift)
+			r.mapCells(s, h, shift)
+		}
+		r.tileColumn(c, x, h, v.Hide)
+	}
+}
+
+// mapCells finds the cells that each row shows.
+func (r *Renderer) mapCells(s addressScale, h, shift int) {
+	for y := range h {
+		lo, hi := s.off(y)>>shift, (s.off(y-1)-1)>>shift
+		r.cellOf[y] = int16(min(max(lo, 0), store.Cells-1))
+		r.cellTop[y] = int16(min(max(hi, lo), store.Cells-1))
+		if lo >= store.Cells {
+			r.cellOf[y], r.cellTop[y] = 0, -1
+		}
+	}
+}
+
+func (r *Renderer) tileColumn(c *canvas, x, h int, hide uint32) {
+	for y := range h {
+		a, b := r.cellOf[y], r.cellTop[y]
+		var cell store.Cell
+		for ; a <= b; a++ {
+			cell = max(cell, r.tile.Cell[a&(store.Cells-1)])
+		}
+		if cell != 0 && hide>>cell.Category()&1 == 0 {
+			c.set(x, y, r.palette.cell[cell])
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package draw
+
+import (
+	"tideline/protocol/event"
+	"tideline/shared/store"
+)
+
+// HitKind says what lies under a point.
+type HitKind uint8
+
+// What can lie under a point.
+const (
+	NoHit     HitKind = iota
+	MemoryHit         // the pool's state: Category is the band under the point
+	AllocHit          // an allocation: Pool, Index
+	HoleHit           // free addresses: Pool, Size
+	SpanHit           // a span: Track, Index
+	QueueHit          // a series: Index into SeriesList, Value
+	OOMHit            // a failed request: Index into OOMs
+)
+
+// Hit is what lies under a point.
+type Hit struct {
+	Kind     HitKind
+	Lane     int   // index into View.Lanes, -1 outside
+	Time     int64 // of the point; of the fullest instant in its column for MemoryHit
+	Pool     int
+	Track    int
+	Index    int
+	Count    int // blocks or spans that share the pixel, this one included
+	Category event.Category
+	InBand   bool  // MemoryHit: false above the stack
+	Size     int64 // bytes: of the band, block or hole
+	Value    int64 // MemoryLane: bytes at this height. AddressLane: place in the layout. QueueHit: elements
+}
+
+// HitTest says what lies under pixel (x, y).
+func HitTest(tl *store.Timeline, v *View, x, y int) Hit {
+	h := Hit{Lane: -1, Pool: -1, Track: -1, Index: -1}
+	if v.T1 <= v.T0 || x < 0 || x >= v.W {
+		return h
+	}
+	h.Time = v.TimeAt(x)
+	for i := range v.Lanes {
+		l := &v.Lanes[i]
+		if y < l.Y || y >= l.Y+l.H {
+			continue
+		}
+		h.Lane = i
+		c := column{tl, v, l, x, y - l.Y, v.TimeAt(x), max(v.TimeAt(x+1), v.TimeAt(x)+1)}
+		switch l.Kind {
+		case MemoryLane:
+			c.memory(&h)
+		case AddressLane:
+			c.address(&h)
+		case OpLane, TransferLane, InputLane:
+			c.row(&h)
+		case MinimapLane:
+			whole := Whole(tl, v)
+			h.Time = whole.TimeAt(x)
+		}
+		break
+	}
+	return h
+}
+
+// column is the pixel that is asked for, with the time that it covers.
+type column struct {
+	tl     *store.Timeline
+	v      *View
+	l      *Lane
+	x, y   int
+	t0, t1 int64
+}
+
+func (c *column) pool(h *Hit) *store.Pool {
+	if c.l.Pool >= len(c.tl.Pools()) {
+		return nil
+	}
+	h.Pool = c.l.Pool
+	return c.tl.Pools()[c.l.Pool]
+}
+
+// oom finds a failed request whose mark lies within three CSS pixels.
+func (c *column) oom(h *Hit) bool {
+	best := 3*c.v.dpr() + 1
+	for i, o := range c.tl.OOMs() {
+		if o.Pool != c.l.Pool || o.Time < c.v.T0 || o.Time >= c.v.T1 {
+			continue
+		}
+		if d := max(c.v.x(o.Time)-c.x, c.x-c.v.x(o.Time)); d < best {
+			best = d
+			h.Kind, h.Index, h.Time = OOMHit, i, o.Time
+		}
+	}
+	return h.Kind == OOMHit
+}
+
+func (c *column) memory(h *Hit) {
+	p := c.pool(h)
+	if p == nil || c.oom(h) {
+		return
+	}
+	var b [1]store.MemoryBucket
+	p.Buckets(store.Window{T0: c.t0, T1: c.t1, W: 1}, b[:])
+	h.Kind, h.Time = MemoryHit, b[0].Time
+	top := float64(Scale(c.tl, c.v, c.l))
+	h.Value = int64((float64(c.l.H-c.y) - 0.5) * top / float64(c.l.H))
+	sum := int64(0)
+	for k, n := range b[0].ByCategory {
+		if c.v.Hide>>k&1 != 0 {
+			continue
+		}
+		if sum += n; h.Value < sum {
+			h.Category, h.Size, h.InBand = event.Category(k), n, true
+			return
+		}
+	}
+	h.Size = b[0].Max
+}
+
+func (c *column) address(h *Hit) {
+	p := c.pool(h)
+	if p == nil || c.oom(h) {
+		return
+	}
+	low, high := c.l.span(p)
+	s := addressScale{c.l.H, low, high}
+	lo := s.off(c.y)
+	hi := max(s.off(c.y-1), lo+1)
+	h.Value = lo + (hi-lo)/2
+	mid := h.Value
+	var best store.Box
+	below, above := low, high // edges of the hole around the point
+	for _, i := range p.Overlapping(nil, c.t0, c.t1, 0) {
+		b := p.Box(int(i))
+		if b.Offset < 0 || c.v.Hide>>b.Category&1 != 0 {
+			continue
+		}
+		end := b.Offset + b.Size
+		if b.Birth <= c.t0 && b.Death > c.t0 {
+			if end <= mid {
+				below = max(below, end)
+			} else if b.Offset > mid {
+				above = min(above, b.Offset)
+			}
+		}
+		if b.Offset >= hi || end <= lo {
+			continue
+		}
+		h.Count++
+		if covers := b.Offset <= mid && mid < end; h.Kind != AllocHit || covers && !(best.Offset <= mid && mid < best.Offset+best.Size) || b.Size > best.Size && covers {
+			h.Kind, h.Index, h.Size, h.Category, best = AllocHit, int(i), b.Size, b.Category, b
+		}
+	}
+	if h.Kind == AllocHit {
+		return
+	}
+	for _, g := range p.Regions() {
+		if g.Added <= c.t0 && c.t0 < g.Removed && mid >= g.Offset && mid < g.Offset+g.Size {
+			h.Kind = HoleHit
+			h.Size = min(above, g.Offset+g.Size) - max(below, g.Offset)
+			return
+		}
+	}
+}
+
+func (c *column) row(h *Hit) {
+	for _, r := range appendRows(nil, c.tl, c.l) {
+		if y := c.y + c.l.Y; y < r.Y || y >= r.Y+r.H {
+			continue
+		}
+		if r.Series >= 0 {
+			if n, ok := c.tl.SeriesList()[r.Series].At(c.t0); ok {
+				h.Kind, h.Index, h.Value = QueueHit, r.Series, n
+			}
+			return
+		}
+		c.span(h, c.tl.Tracks()[r.Track])
+		return
+	}
+}
+
+// span finds the longest span that touches the column, or one that is near,
+// since many are no wider than a pixel.
+func (c *column) span(h *Hit, k *store.Track) {
+	h.Track = k.Index
+	const enough = 4096 // beyond it, which one is the longest says little
+	for reach := 0; reach <= 2*c.v.dpr(); reach++ {
+		t0, t1 := c.v.TimeAt(c.x-reach), max(c.v.TimeAt(c.x+reach+1), c.t1)
+		longest := int64(-1)
+		ids := k.Overlapping(nil, t0, t1, enough)
+		for _, i := range ids {
+			if s := k.Span(int(i)); s.End-s.Begin > longest {
+				longest = s.End - s.Begin
+				h.Kind, h.Index, h.Size = SpanHit, int(i), s.Value
+			}
+		}
+		if h.Kind == SpanHit {
+			h.Count = max(len(ids), k.Began(c.t0, c.t1))
+			return
+		}
+	}
+}

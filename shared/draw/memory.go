@@ -1,0 +1,213 @@
+package draw
+
+import "tideline/shared/store"
+
+// Scale is the number of bytes at the upper edge of a memory lane when its Top
+// is 0. The lane must show the highest use with a little air. The limit is
+// taken in when it lies so near that use would fill a third of the height;
+// otherwise the shape of the use tells more.
+func Scale(tl *store.Timeline, v *View, l *Lane) int64 {
+	if l.Top > 0 {
+		return l.Top
+	}
+	p := tl.Pools()[l.Pool]
+	first, last := tl.Span()
+	high := p.HighestInUse(first, last+1)
+	if b := basePool(tl, v, l.Pool); b != nil {
+		first, last = v.Base.Span()
+		high = max(high, b.HighestInUse(first, last+1))
+	}
+	top := high
+	for _, mark := range [...]int64{p.Limit, p.HighestReserved(first, last+1)} {
+		if mark <= 3*high {
+			top = max(top, mark)
+		}
+	}
+	if top == 0 {
+		top = max(p.Limit, 1<<20)
+	}
+	return top + top/16 + 1
+}
+
+// basePool is the pool of the base run that goes with pool i; nil for none.
+func basePool(tl *store.Timeline, v *View, i int) *store.Pool {
+	if v.Base == nil {
+		return nil
+	}
+	p := tl.Pools()[i]
+	for _, b := range v.Base.Pools() {
+		if b.Name == p.Name && (b.Device == p.Device || v.Base.Device(b.Device).Name == tl.Device(p.Device).Name) {
+			return b
+		}
+	}
+	return nil
+}
+
+// scale turns bytes into rows of a lane.
+type scale struct {
+	h   int
+	top float64
+}
+
+// y is the place of a value as a distance from the lane's upper edge.
+func (s scale) y(bytes int64) float64 {
+	return float64(s.h) - float64(bytes)*float64(s.h)/s.top
+}
+
+func (s scale) row(bytes int64) int { return int(s.y(bytes) + 0.5) }
+
+func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
+	pal := &r.palette
+	c.rect(0, 0, c.w, c.h, pal.lane)
+	r.steps(c, tl, v)
+	if l.Pool >= len(tl.Pools()) {
+		return
+	}
+	p := tl.Pools()[l.Pool]
+	s := scale{l.H, float64(Scale(tl, v, l))}
+	r.memory = grown(r.memory, v.W)
+	p.Buckets(v.Window(), r.memory)
+	// Nothing is known before the run began or after its last event.
+	first, last := tl.Span()
+	x0, x1 := max(v.x(first), 0), min(v.x(last)+1, c.w)
+	for x := x0; x < x1; x++ {
+		r.memoryColumn(c, s, x, &r.memory[x], v)
+	}
+	r.reservedLine(c, s, x0, x1, v.dpr())
+	if p.Limit > 0 {
+		c.dashes(s.row(p.Limit)-v.dpr(), v.dpr(), 6*v.dpr(), 4*v.dpr(), pal.limit)
+	}
+	if b := basePool(tl, v, l.Pool); b != nil {
+		r.ghost(c, s, b, v)
+	}
+	r.peakMark(c, s, tl, p, v)
+	r.oomMarks(c, tl, v, l.Pool)
+}
+
+// memoryColumn draws one column: the stack at the bucket's fullest instant,
+// paler above what was in use all the time; the waste hatched on top of it;
+// and the reserved bytes behind it.
+func (r *Renderer) memoryColumn(c *canvas, s scale, x int, b *store.MemoryBucket, v *View) {
+	pal := &r.palette
+	top := s.y(b.Max)
+	if b.Reserved > b.Max {
+		c.column(x, s.row(b.Reserved), int(top)+1, pal.pool)
+	}
+	if b.Max == 0 {
+		return
+	}
+	steady := int(s.y(b.Min) + 0.5)
+	y, sum := s.h, int64(0)
+	for k, n := range b.ByCategory {
+		if n == 0 || v.Hide>>k&1 != 0 {
+			continue
+		}
+		sum += n
+		up := s.y(sum)
+		full := int(up)
+		if frac := up - float64(full); frac > 0 {
+			full++
+			// The row that the band ends in: over what lies there already.
+			if full-1 >= 0 && full-1 < c.h && full-1 < y {
+				c.blend(x, full-1, pal.shadeOf(k, full-1 < steady), uint32(256*(1-frac)))
+			}
+		}
+		if cut := min(max(steady, full), y); cut > full {
+			c.column(x, full, cut, pal.faint[k])
+			c.column(x, cut, y, pal.category[k])
+		} else {
+			c.column(x, full, y, pal.category[k])
+		}
+		y = min(y, full)
+	}
+	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y {
+		c.hatch(x, y, w, 4*v.dpr(), pal.lane, 150)
+	}
+}
+
+func (p *palette) shadeOf(category int, faint bool) pixel {
+	if faint {
+		return p.faint[category]
+	}
+	return p.category[category]
+}
+
+// reservedLine draws the top of the reserved bytes as one unbroken line.
+func (r *Renderer) reservedLine(c *canvas, s scale, x0, x1, thick int) {
+	before := -1
+	for x := x0; x < x1; x++ {
+		if r.memory[x].Reserved == 0 {
+			before = -1
+			continue
+		}
+		y := s.row(r.memory[x].Reserved)
+		c.rect(x, y-thick, x+1, y, r.palette.reserved)
+		if before >= 0 && before != y {
+			c.rect(x, min(before, y)-thick, x+1, max(before, y), r.palette.reserved)
+		}
+		before = y
+	}
+}
+
+// ghost draws the base run's bytes in use as a line with a halo, so that it
+// can be read on any colour. Its instants are those of the view.
+func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
+	r.series = grown(r.series, v.W)
+	b.Outline(v.Window(), r.series)
+	_, last := v.Base.Span()
+	x1 := min(v.x(last)+1, c.w)
+	d := v.dpr()
+	for pass := range 2 {
+		before := -1
+		for x := 0; x < x1; x++ {
+			o := &r.series[x]
+			if !o.Known {
+				continue
+			}
+			hi, lo := s.row(o.Max), s.row(o.Last)
+			from, to := hi, max(hi, min(lo, hi+1))
+			if before >= 0 {
+				from, to = min(from, before), max(to, before)
+			}
+			if pass == 0 {
+				c.shade(x, from-2*d, x+1, to+d, r.palette.halo, 150)
+			} else {
+				c.rect(x, from-d, x+1, to, r.palette.ghost)
+			}
+			before = hi
+		}
+	}
+}
+
+// peakMark puts a ring on the run's peak when it lies in the view.
+func (r *Renderer) peakMark(c *canvas, s scale, tl *store.Timeline, p *store.Pool, v *View) {
+	first, last := tl.Span()
+	at, bytes := p.PeakPoint(first, last+1)
+	if bytes == 0 || at < v.T0 || at >= v.T1 {
+		return
+	}
+	d := float64(v.dpr())
+	x, y := float64(v.x(at))+0.5, max(s.y(bytes), 4*d)
+	c.disc(x, y, 3.5*d, r.palette.peak)
+	c.disc(x, y, 2*d, r.palette.lane)
+}
+
+// oomMarks draws each failed request as a line with a flag; where several fall
+// on one column they are one.
+func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
+	d := v.dpr()
+	for _, o := range tl.OOMs() {
+		if o.Pool != pool || o.Time < v.T0 || o.Time >= v.T1 {
+			continue
+		}
+		x := v.x(o.Time)
+		a := uint32(256)
+		if o.Retryable {
+			a = 110 // the caller did without
+		}
+		c.shade(x, 0, x+d, c.h, r.palette.warning, a)
+		if !o.Retryable {
+			c.triangle(x, 7*d, 7*d, r.palette.warning)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package draw
+
+import (
+	"tideline/protocol/event"
+	"tideline/shared/store"
+)
+
+// Row is one row of an op, transfer or input lane.
+type Row struct {
+	Y, H   int // pixels, from the picture's top
+	Track  int // index into Tracks, or -1
+	Series int // index into SeriesList, or -1
+	Title  string
+}
+
+// Rows are the rows of an op, transfer or input lane, with their titles.
+func Rows(tl *store.Timeline, l *Lane) []Row {
+	rows := appendRows(nil, tl, l)
+	for i := range rows {
+		rows[i].Title = title(tl, &rows[i])
+	}
+	return rows
+}
+
+func title(tl *store.Timeline, r *Row) string {
+	if r.Series >= 0 {
+		return tl.Text(tl.SeriesList()[r.Series].Name) + " queue"
+	}
+	k := tl.Tracks()[r.Track]
+	dev := func(d event.DeviceID) string { return tl.Device(d).Name }
+	switch k.Kind {
+	case store.OpTrack:
+		return dev(k.Device) + streamName(k.Stream)
+	case store.TransferTrack:
+		return dev(k.Device) + " → " + dev(k.Peer)
+	case store.StallTrack:
+		return dev(k.Device) + " waits"
+	case store.StageTrack:
+		return tl.Text(k.Op)
+	}
+	return "steps"
+}
+
+func streamName(s event.StreamID) string {
+	switch s {
+	case event.StreamCompute:
+		return ""
+	case event.StreamH2D:
+		return " H2D"
+	case event.StreamD2H:
+		return " D2H"
+	case event.StreamD2D:
+		return " D2D"
+	}
+	return " stream"
+}
+
+// appendRows appends the rows without titles, sharing the lane's height.
+func appendRows(dst []Row, tl *store.Timeline, l *Lane) []Row {
+	first := len(dst)
+	track := func(kind store.TrackKind, any bool) {
+		for i, k := range tl.Tracks() {
+			if k.Kind == kind && (any || k.Device == l.Device) {
+				dst = append(dst, Row{Track: i, Series: -1})
+			}
+		}
+	}
+	switch l.Kind {
+	case OpLane:
+		track(store.OpTrack, false)
+	case TransferLane:
+		track(store.TransferTrack, true)
+	case InputLane:
+		track(store.StallTrack, true)
+		for i, s := range tl.SeriesList() {
+			if s.Kind == store.QueueSeries {
+				dst = append(dst, Row{Track: -1, Series: i})
+			}
+		}
+		track(store.StageTrack, true)
+	}
+	rows := dst[first:]
+	for i := range rows {
+		y := l.H * i / len(rows)
+		rows[i].Y, rows[i].H = l.Y+y, l.H*(i+1)/len(rows)-y
+	}
+	return dst
+}

@@ -1,0 +1,167 @@
+package draw
+
+import "tideline/shared/store"
+
+// exactSpans is how many spans a column may hold on average for them to be
+// drawn one by one.
+const exactSpans = 2
+
+// rowLane draws the rows of an op, transfer or input lane.
+func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
+	c.rect(0, 0, c.w, c.h, r.palette.lane)
+	r.steps(c, tl, v)
+	r.rows = appendRows(r.rows[:0], tl, l)
+	gap := v.dpr()
+	for i := range r.rows {
+		row := &r.rows[i]
+		y0, y1 := row.Y-l.Y+gap, row.Y-l.Y+row.H-gap
+		if i > 0 {
+			c.rect(0, y0-gap, c.w, y0-gap+1, r.palette.grid)
+		}
+		if row.Series >= 0 {
+			r.queue(c, tl.SeriesList()[row.Series], v, y0, y1)
+			continue
+		}
+		k := tl.Tracks()[row.Track]
+		exact := k.Began(v.T0, v.T1) <= exactSpans*v.W
+		switch {
+		case exact:
+			r.exact(c, k, v, y0, y1)
+		case k.Kind == store.TransferTrack:
+			r.traffic(c, k, v, y0, y1)
+		default:
+			r.busy(c, k, v, y0, y1)
+		}
+	}
+}
+
+// color is that of a span by its track's kind and its class.
+func (p *palette) color(k store.TrackKind, class uint8) pixel {
+	switch k {
+	case store.OpTrack:
+		return p.phase[class&(store.NumClasses-1)]
+	case store.TransferTrack:
+		return p.cause[class&(store.NumClasses-1)]
+	case store.StallTrack:
+		return p.warning
+	}
+	return p.stage
+}
+
+// exact draws spans one by one. The height of a transfer is its share of the
+// largest in the view; that of anything else is the row's.
+func (r *Renderer) exact(c *canvas, k *store.Track, v *View, y0, y1 int) {
+	r.ids = k.Overlapping(r.ids[:0], v.T0, v.T1, 0)
+	var largest int64
+	if k.Kind == store.TransferTrack {
+		for _, i := range r.ids {
+			largest = max(largest, k.Span(int(i)).Value)
+		}
+	}
+	for _, i := range r.ids {
+		s := k.Span(int(i))
+		x0, x1 := v.x(s.Begin), v.x(s.End)
+		// A pixel of air parts neighbours where there is room for it.
+		if x1-x0 > 3 {
+			x1--
+		}
+		x1 = max(x1, x0+1)
+		if k.Kind == store.StallTrack {
+			x1 = max(x1, x0+v.dpr()) // never to be overlooked
+		}
+		top := y0
+		if largest > 0 {
+			top = y1 - max(int(float64(y1-y0)*float64(s.Value)/float64(largest)+0.5), 2)
+		}
+		c.rect(x0, top, x1, y1, r.palette.color(k.Kind, s.Class))
+	}
+}
+
+// busy draws for each column how much of its time was at work, by class.
+func (r *Renderer) busy(c *canvas, k *store.Track, v *View, y0, y1 int) {
+	r.bucketsOf(k, v)
+	w := v.Window()
+	for x := range r.spans {
+		d := w.Edge(x+1) - w.Edge(x)
+		b := &r.spans[x]
+		total := b.Busy.Total()
+		if total <= 0 {
+			continue
+		}
+		if k.Kind == store.StallTrack {
+			// Time lost must be seen at any scale: full height, weaker.
+			a := 96 + 160*float64(min(total, d))/float64(max(d, 1))
+			c.shade(x, y0, x+1, y1, r.palette.warning, uint32(a))
+			continue
+		}
+		// Parts of the height by class; overlapping spans share it.
+		full := float64(y1-y0) * float64(min(total, d)) / float64(max(d, 1))
+		y, done := float64(y1), int64(0)
+		for class, n := range b.Busy {
+			if n <= 0 {
+				continue
+			}
+			done += n
+			up := float64(y1) - full*float64(done)/float64(total)
+			c.column(x, int(up+0.5), int(y+0.5), r.palette.color(k.Kind, uint8(class)))
+			y = up
+		}
+		if y > float64(y1)-1 {
+			c.column(x, y1-1, y1, r.palette.color(k.Kind, b.Busy.Most()))
+		}
+	}
+}
+
+// traffic draws for each column the bytes that crossed in it, by cause, as a
+// share of the busiest column.
+func (r *Renderer) traffic(c *canvas, k *store.Track, v *View, y0, y1 int) {
+	r.bucketsOf(k, v)
+	var largest int64
+	for x := range r.spans {
+		largest = max(largest, r.spans[x].Value.Total())
+	}
+	for x := range r.spans {
+		b := &r.spans[x]
+		total := b.Value.Total()
+		if total <= 0 {
+			continue
+		}
+		full := max(float64(y1-y0)*float64(total)/float64(largest), 1)
+		y, done := float64(y1), int64(0)
+		for class, n := range b.Value {
+			if n <= 0 {
+				continue
+			}
+			done += n
+			up := float64(y1) - full*float64(done)/float64(total)
+			c.column(x, int(up+0.5), int(y+0.5), r.palette.color(k.Kind, uint8(class)))
+			y = up
+		}
+	}
+}
+
+func (r *Renderer) bucketsOf(k *store.Track, v *View) {
+	r.spans = grown(r.spans, v.W)
+	r.ids = k.Buckets(v.Window(), r.spans, r.ids)
+}
+
+// queue draws a buffer's depth as an area below its capacity.
+func (r *Renderer) queue(c *canvas, q *store.Series, v *View, y0, y1 int) {
+	r.series = grown(r.series, v.W)
+	q.Buckets(v.Window(), r.series)
+	full := max(q.Second, q.Highest(v.T0, v.T1), 1)
+	h := float64(y1 - y0)
+	for x := range r.series {
+		b := &r.series[x]
+		if !b.Known {
+			continue
+		}
+		// Solid up to the lowest: an empty queue is what matters.
+		lo := y1 - int(h*float64(b.Min)/float64(full)+0.5)
+		hi := y1 - int(h*float64(b.Max)/float64(full)+0.5)
+		c.column(x, lo, y1, r.palette.queue)
+		for y := hi; y < lo; y++ {
+			c.blend(x, y, r.palette.queue, 120)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package draw
+
+import (
+	"strings"
+
+	"tideline/protocol/event"
+	"tideline/shared/store"
+)
+
+// Theme is the colours of a picture. The page's styles use the same values:
+// see Tokens.
+//
+// The categories keep to blues, greens, golds and violets of clearly different
+// lightness, so that they stay apart for colour-blind eyes, and so that the
+// one warm red, Warning, is left for what is wrong.
+type Theme struct {
+	Name       string
+	Background Color // of the page
+	Lane       Color // of a lane
+	Grid       Color // hairlines
+	Line       Color // outlines and marks
+	Reserved   Color // line of reserved bytes
+	Pool       Color // area of reserved bytes that are not in use
+	Limit      Color // limit line
+	Ghost      Color // base run
+	Hole       Color // free addresses of a region
+	Outside    Color // addresses of no region
+	Warning    Color // stalls and out of memory, and nothing else
+	Peak       Color
+	Category   [event.NumCategories]Color
+	Phase      [store.NumClasses]Color // ops: forward, backward, update, input, copy
+	Cause      [store.NumClasses]Color // transfers, by event.TransferCause
+	Stage      Color                   // input pipeline at work
+	Queue      Color                   // buffered elements
+}
+
+// Color is red, green, blue, alpha.
+type Color [4]byte
+
+func rgb(hex uint32) Color { return Color{byte(hex >> 16), byte(hex >> 8), byte(hex), 255} }
+
+// Light is the theme for bright surroundings.
+func Light() *Theme {
+	t := &Theme{
+		Name:       "light",
+		Background: rgb(0xf3f2ee), Lane: rgb(0xfcfbf9), Grid: rgb(0xe9e7e1), Line: rgb(0x2b2f36),
+		Reserved: rgb(0x8d949e), Pool: rgb(0xeceef1), Limit: rgb(0x4a505a), Ghost: rgb(0x14171c),
+		Hole: rgb(0xe6e8ec), Outside: rgb(0xf7f6f3), Warning: rgb(0xd63a22), Peak: rgb(0x2b2f36),
+		Stage: rgb(0x5f9ea6), Queue: rgb(0xa9c3d6),
+	}
+	t.Category = [event.NumCategories]Color{
+		event.Unknown:            rgb(0xa3a9b1),
+		event.Parameter:          rgb(0x33568f),
+		event.OptimizerState:     rgb(0x869bd2),
+		event.Constant:           rgb(0x5c6b82),
+		event.Input:              rgb(0x1f7f84),
+		event.Activation:         rgb(0x7cc29b),
+		event.Gradient:           rgb(0xb98f14),
+		event.ActivationGradient: rgb(0xecd78a),
+		event.Temporary:          rgb(0x9a6cae),
+		event.Output:             rgb(0x4d3a6b),
+	}
+	t.derive()
+	return t
+}
+
+// Dark is the theme for dim surroundings.
+func Dark() *Theme {
+	t := &Theme{
+		Name:       "dark",
+		Background: rgb(0x0f1216), Lane: rgb(0x161a20), Grid: rgb(0x222831), Line: rgb(0xdfe3e8),
+		Reserved: rgb(0x77808c), Pool: rgb(0x21262e), Limit: rgb(0xb3bac4), Ghost: rgb(0xf2f4f7),
+		Hole: rgb(0x262c35), Outside: rgb(0x13171c), Warning: rgb(0xff6242), Peak: rgb(0xf2f4f7),
+		Stage: rgb(0x4f8f97), Queue: rgb(0x3f5a70),
+	}
+	t.Category = [event.NumCategories]Color{
+		event.Unknown:            rgb(0x7b838e),
+		event.Parameter:          rgb(0x4a76bd),
+		event.OptimizerState:     rgb(0x9fb1e6),
+		event.Constant:           rgb(0x66768f),
+		event.Input:              rgb(0x2f9c9b),
+		event.Activation:         rgb(0x90d6ae),
+		event.Gradient:           rgb(0xc29b28),
+		event.ActivationGradient: rgb(0xefdc98),
+		event.Temporary:          rgb(0xa678bb),
+		event.Output:             rgb(0x6f5b98),
+	}
+	t.derive()
+	return t
+}
+
+// derive gives phases and causes the colours of the categories they feed, so
+// that one colour means one thing all over the screen.
+func (t *Theme) derive() {
+	c := &t.Category
+	t.Phase = [store.NumClasses]Color{
+		event.OpForward: c[event.Activation], event.OpBackward: c[event.Gradient],
+		event.OpUpdate: c[event.OptimizerState], event.OpInput: c[event.Input], event.OpCopy: c[event.Constant],
+	}
+	for i := int(event.OpCopy) + 1; i < store.NumClasses; i++ {
+		t.Phase[i] = c[event.Unknown]
+	}
+	t.Cause = [store.NumClasses]Color{
+		event.CauseUnknown: c[event.Unknown], event.CauseExplicit: c[event.Temporary],
+		event.CausePlacement: c[event.Gradient], event.CauseInput: c[event.Input], event.CauseFetch: c[event.Output],
+		event.CauseHostArgument: c[event.Constant], event.CauseSwap: c[event.ActivationGradient],
+		event.CauseInitial: c[event.Parameter],
+	}
+}
+
+// Token is a colour by the name under which styles know it.
+type Token struct {
+	Name  string // "category-parameter", "warning"
+	Color Color
+}
+
+// Tokens lists the theme's colours by name, in a fixed order.
+func (t *Theme) Tokens() []Token {
+	out := []Token{
+		{"background", t.Background},
+		{"lane", t.Lane},
+		{"grid", t.Grid},
+		{"line", t.Line},
+		{"reserved", t.Reserved},
+		{"pool", t.Pool},
+		{"limit", t.Limit},
+		{"ghost", t.Ghost},
+		{"hole", t.Hole},
+		{"outside", t.Outside},
+		{"warning", t.Warning},
+		{"peak", t.Peak},
+		{"stage", t.Stage},
+		{"queue", t.Queue},
+	}
+	for i, c := range t.Category {
+		out = append(out, Token{"category-" + dashed(event.Category(i).String()), c})
+	}
+	for i, name := range phaseNames {
+		out = append(out, Token{"phase-" + name, t.Phase[i]})
+	}
+	for i, c := range t.Cause {
+		out = append(out, Token{"cause-" + dashed(event.TransferCause(i).String()), c})
+	}
+	return out
+}
+
+var phaseNames = [...]string{
+	event.OpForward: "forward", event.OpBackward: "backward", event.OpUpdate: "update",
+	event.OpInput: "input", event.OpCopy: "copy",
+}
+
+// PhaseName is the word for the class of an op's span.
+func PhaseName(class uint8) string {
+	if int(class) < len(phaseNames) {
+		return phaseNames[class]
+	}
+	return "other"
+}
+
+func dashed(s string) string { return strings.ReplaceAll(s, " ", "-") }
+
+// Hex is the colour as #rrggbb.
+func (c Color) Hex() string {
+	const digits = "0123456789abcdef"
+	b := []byte{'#'}
+	for _, v := range c[:3] {
+		b = append(b, digits[v>>4], digits[v&15])
+	}
+	return string(b)
+}
