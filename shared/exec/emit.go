@@ -11,6 +11,8 @@ type emitter struct {
 	now    func() int64
 	queues []queue // by device and stream
 	next   int64   // earliest time in any queue; far when all are empty
+	feed   Feed    // whose events are told when their time comes; nil for none
+	feedAt int64   // earliest time of those
 	last   int64   // time of the last event told
 	count  uint64
 	ev     event.Event // the one that is handed out: no allocation per event
@@ -45,7 +47,13 @@ const streamsPerDevice = 4
 
 func (m *emitter) open(devices int) {
 	m.queues = make([]queue, devices*streamsPerDevice)
-	m.next = far
+	m.next, m.feedAt = far, far
+}
+
+// follow tells the events of a feed from now on, among the others.
+func (m *emitter) follow(f Feed) {
+	m.feed = f
+	m.feedAt = f.Pending()
 }
 
 // host tells an event at the host's time.
@@ -55,7 +63,7 @@ func (m *emitter) host(e *event.Event) {
 
 // at tells an event at time t, after all device events up to then.
 func (m *emitter) at(t int64, e *event.Event) {
-	if t >= m.next {
+	if t >= m.next || t >= m.feedAt {
 		m.flush(t)
 	}
 	e.Time = t
@@ -80,8 +88,19 @@ func (m *emitter) later(dev event.DeviceID, s event.StreamID, e *event.Event) {
 	m.next = min(m.next, e.Time)
 }
 
-// flush tells all queued events up to time t.
+// flush tells everything up to time t, the feed's events before a device's of
+// the same time.
 func (m *emitter) flush(t int64) {
+	for m.feedAt <= t {
+		m.devices(m.feedAt - 1)
+		m.feed.Advance(m.feedAt)
+		m.feedAt = m.feed.Pending()
+	}
+	m.devices(t)
+}
+
+// devices tells all queued events of devices up to time t.
+func (m *emitter) devices(t int64) {
 	for m.next <= t {
 		best, second := -1, far
 		for i := range m.queues {

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,10 @@ type bench struct {
 type now struct{}
 
 func (now) Next(t int64) (exec.Batch, error) { return exec.Batch{Ready: t}, nil }
+
+func (now) Pending() int64 { return math.MaxInt64 }
+
+func (now) Advance(int64) {}
 
 func newBench(t *testing.T, eager bool, limit int64) *bench {
 	t.Helper()

@@ -9,20 +9,36 @@ import (
 	"tideline/shared/program"
 )
 
-// Feed is the input pipeline as a step sees it.
+// Feed is the input pipeline as a step sees it. Next's times never decrease.
 type Feed interface {
-	// Next asks for the next batch at time now and says when it is there; the
-	// host waits until then, and stage is the part of the pipeline to blame.
-	// input writes the batch's content for input i of the program, in the
-	// layout of its tensor.
+	// Next asks at time now for the next batch.
 	Next(now int64) (Batch, error)
+	// Pending is the time of the earliest event that the feed has not told
+	// yet, math.MaxInt64 when there is none. Advance tells what happened up to
+	// and including a time, to the sink that Runtime.FeedSink gave.
+	Pending() int64
+	Advance(until int64)
 }
 
 // Batch is one batch of a Feed.
 type Batch struct {
-	Ready int64
-	Stage event.StringID
-	Input func(i int, dst []byte)
+	Ready int64          // when it is there; the host waits until then
+	Stage event.StringID // the part of the pipeline to blame for a wait
+	// Input writes the content for input i of the program into its tensor; nil
+	// where there is no content.
+	Input func(i int, dst []byte) error
+}
+
+// FeedSink is where a Feed tells its events, which then take their place in
+// the run's order.
+func (r *Runtime) FeedSink() event.Sink { return event.SinkFunc(r.out.tell) }
+
+// HoldHost takes host memory that the feed holds for as long as the run lasts.
+// False means that there was none, which ends the run.
+func (r *Runtime) HoldHost(what string, bytes int64) bool {
+	id := r.strings.ID(what)
+	_, ok := r.allocate(request{bytes: bytes, op: id, tensor: id, space: r.hostSpace, category: event.Input})
+	return ok
 }
 
 // Metric is a number that a step fetched.
@@ -44,6 +60,7 @@ func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
 		r.failed = nil // a smaller step may fit
 	}
 	r.step = step
+	r.out.follow(f)
 	r.tellStep(event.StepBegin, p)
 	metrics, err := r.steps(p, f)
 	if err != nil {
@@ -99,6 +116,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	if err != nil {
 		return fmt.Errorf("input of step %d: %w", r.step, err)
 	}
+	r.out.feedAt = f.Pending()
 	if b.Ready > now {
 		r.stall(b)
 	}
@@ -112,8 +130,10 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 			return r.failed
 		}
 		r.batch = append(r.batch, id)
-		if b.Input != nil {
-			r.write(id, func(dst []byte) { b.Input(i, dst) })
+		if dst := r.backend.Bytes(r.ref(id)); dst != nil && b.Input != nil {
+			if err := b.Input(i, dst); err != nil {
+				return fmt.Errorf("input of step %d: %w", r.step, err)
+			}
 		}
 	}
 	r.dropHeld()

@@ -4,12 +4,123 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/exec"
+	"tideline/shared/pipeline"
+	"tideline/shared/program"
 )
 
-func newFeed(w *api.Workload, rt *exec.Runtime, strings *event.Strings) (exec.Feed, error) {
-	return instant{}, nil
+// Data is the content of the elements that a pipeline delivers.
+type Data interface {
+	// Fill writes the given elements, one after the other, into a tensor of
+	// the program: input 0 are the images, input 1 the labels.
+	Fill(elements []int32, input int, tensor *program.Value, dst []byte) error
 }
 
-type instant struct{}
+// The size of the sources: the digits to train on, whose pixels native/dataset
+// holds, and a made-up source as large as MNIST.
+const (
+	DigitsElements    = 1438
+	digitBytes        = 8*8 + 1
+	syntheticElements = 60_000
+	syntheticBytes    = 28*28 + 1
+)
 
-func (instant) Next(now int64) (exec.Batch, error) { return exec.Batch{Ready: now}, nil }
+// copyCostPerKiB is the time to copy a KiB into a batch, in nanoseconds:
+// 10 GB/s, a host thread's memcpy. Reading from arrays in memory costs nothing
+// beside that.
+const copyCostPerKiB = 100
+
+// feed connects the modelled pipeline to an executor.
+type feed struct {
+	*pipeline.Model
+	strings *event.Strings
+	rt      *exec.Runtime
+	data    Data
+	inputs  []*program.Value // of the step under way
+	held    int              // prefetched batches that host memory is held for
+	piece   int64            // bytes of one of them
+}
+
+func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, strings *event.Strings, data Data) (*feed, error) {
+	var element int64
+	for _, v := range p.Inputs {
+		element += p.Values[v].Bytes() / int64(p.Batch)
+	}
+	s := pipeline.Settings{
+		Elements: DigitsElements, SourceBytes: digitBytes, ElementBytes: element,
+		CopyCost: element * copyCostPerKiB / 1024,
+		Map:      pipeline.Map{Parallel: w.Input.Map.Parallel, Cost: w.Input.Map.Cost},
+		Shuffle:  w.Input.Shuffle, Seed: w.Seed, Batch: w.Batch, Prefetch: w.Input.Prefetch,
+	}
+	if w.Input.Source == "synthetic" {
+		s.Elements, s.SourceBytes = syntheticElements, syntheticBytes
+	}
+	m, err := pipeline.New(s, rt.FeedSink(), strings)
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{Model: m, strings: strings, rt: rt, data: data}
+	for _, b := range s.Buffers(0) {
+		if b.Stage == pipeline.StagePrefetch {
+			f.piece = b.Bytes
+			continue
+		}
+		if !f.hold(b) {
+			return nil, exec.ErrOutOfMemory
+		}
+	}
+	return f, f.prefetched(s.Limit())
+}
+
+// maxPieces bounds how many blocks a buffer of small elements is told as.
+const maxPieces = 4096
+
+func (f *feed) hold(b pipeline.Buffer) bool {
+	name := b.Stage + " buffer"
+	if b.Count > maxPieces {
+		return f.rt.HoldHost(name, b.Bytes*int64(b.Count))
+	}
+	for range b.Count {
+		if !f.rt.HoldHost(name, b.Bytes) {
+			return false
+		}
+	}
+	return true
+}
+
+// prefetched takes memory for the prefetch buffer at its present limit, and
+// for the batch that is being made.
+func (f *feed) prefetched(limit int) error {
+	if f.piece == 0 {
+		return nil
+	}
+	for ; f.held < limit+1; f.held++ {
+		if !f.rt.HoldHost(pipeline.StagePrefetch+" buffer", f.piece) {
+			return exec.ErrOutOfMemory
+		}
+	}
+	return nil
+}
+
+// Next implements exec.Feed.
+func (f *feed) Next(now int64) (exec.Batch, error) {
+	b, err := f.Model.Next(now)
+	if err != nil {
+		return exec.Batch{}, err
+	}
+	if err := f.prefetched(b.Limit); err != nil {
+		return exec.Batch{}, err
+	}
+	out := exec.Batch{Ready: b.Ready, Stage: f.strings.ID(b.Stage)}
+	if f.data != nil {
+		out.Input = func(i int, dst []byte) error { return f.data.Fill(b.Indices, i, f.inputs[i], dst) }
+	}
+	return out, nil
+}
+
+// serve tells the feed for which program the next batch is.
+func (f *feed) serve(p *program.Program) {
+	f.inputs = f.inputs[:0]
+	for _, v := range p.Inputs {
+		f.inputs = append(f.inputs, &p.Values[v])
+	}
+}

@@ -17,6 +17,9 @@ type Options struct {
 	// Backend does the work; nil is the modelled one, which only counts time.
 	// A Backend serves one run.
 	Backend exec.Backend
+	// Data is the content of the input, for a Backend that computes. Nil leaves
+	// batches as zeros.
+	Data Data
 	// Machine is the physical cards, shared by the runs that name one card;
 	// nil makes fresh ones from the workload, with what others hold on them.
 	Machine *device.Machine

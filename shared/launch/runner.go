@@ -20,9 +20,9 @@ type Runner struct {
 	o     Options
 	rt    *exec.Runtime
 	hw    *hardware
-	feed  exec.Feed
+	feed  *feed
 	rules []place.Rule
-	plans []*exec.Plan // by index in w.Batch; equal batches share one
+	plans []concrete // by index in w.Batch; equal batches share one
 	done  int
 
 	reason  event.EndReason
@@ -30,6 +30,12 @@ type Runner struct {
 	err     error
 	over    bool
 	metrics []Metric
+}
+
+// concrete is the program for one batch size, ready to run.
+type concrete struct {
+	program *program.Program
+	plan    *exec.Plan
 }
 
 // Start checks the workload, makes its devices and tells what they are. An
@@ -89,12 +95,15 @@ func (r *Runner) open() error {
 	for _, x := range r.w.Placement.Rules {
 		r.rules = append(r.rules, place.Rule{Match: x.Match, Device: x.Device})
 	}
-	r.plans = make([]*exec.Plan, len(r.w.Batch))
-	if r.feed, err = newFeed(&r.w, rt, r.o.Strings); err != nil {
-		rt.Close()
-		return err
+	r.plans = make([]concrete, len(r.w.Batch))
+	p, err := r.build(r.w.Batch[0])
+	if err == nil {
+		r.feed, err = newFeed(&r.w, p, rt, r.o.Strings, r.o.Data)
 	}
-	return nil
+	if err != nil {
+		rt.Close()
+	}
+	return err
 }
 
 // Step runs one step and says whether another one follows.
@@ -114,11 +123,12 @@ func (r *Runner) Step() (more bool) {
 }
 
 func (r *Runner) step() error {
-	p, err := r.plan(r.done % len(r.w.Batch))
+	c, err := r.concrete(r.done % len(r.w.Batch))
 	if err != nil {
 		return err
 	}
-	m, err := r.rt.Step(p, int32(r.done), r.feed)
+	r.feed.serve(c.program)
+	m, err := r.rt.Step(c.plan, int32(r.done), r.feed)
 	if err != nil {
 		return err
 	}
@@ -129,15 +139,28 @@ func (r *Runner) step() error {
 	return nil
 }
 
-// plan is the concrete function for one of the batch sizes, made when a step
-// first needs it.
-func (r *Runner) plan(i int) (*exec.Plan, error) {
+// concrete is the function for one of the batch sizes, made when a step first
+// needs it.
+func (r *Runner) concrete(i int) (concrete, error) {
 	for j, b := range r.w.Batch {
-		if b == r.w.Batch[i] && r.plans[j] != nil {
+		if b == r.w.Batch[i] && r.plans[j].plan != nil {
 			return r.plans[j], nil
 		}
 	}
-	opt := program.Options{Batch: r.w.Batch[i]}
+	p, err := r.build(r.w.Batch[i])
+	if err != nil {
+		return concrete{}, err
+	}
+	plan, err := r.rt.Compile(p, r.rules, *r.w.Placement.Soft)
+	if err != nil {
+		return concrete{}, err
+	}
+	r.plans[i] = concrete{p, plan}
+	return r.plans[i], nil
+}
+
+func (r *Runner) build(batch int) (*program.Program, error) {
+	opt := program.Options{Batch: batch}
 	if t := r.w.Train; t != nil {
 		opt.Train, opt.Optimizer, opt.LearningRate = true, t.Optimizer, t.LearningRate
 	}
@@ -145,9 +168,7 @@ func (r *Runner) plan(i int) (*exec.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", r.w.Model, err)
 	}
-	plan, err := r.rt.Compile(p, r.rules, r.w.Placement.Soft == nil || *r.w.Placement.Soft)
-	r.plans[i] = plan
-	return plan, err
+	return p, nil
 }
 
 func (r *Runner) stop(err error) {
