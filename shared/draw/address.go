@@ -9,12 +9,13 @@ import (
 // columns.
 const exactPerColumn = 64
 
-// span is the part of the layout that a lane shows.
+// span is the part of the layout that a lane shows: unless told otherwise, as
+// much as was ever used, and a little of what was not.
 func (l *Lane) span(p *store.Pool) (low, high int64) {
 	if l.High > l.Low {
 		return l.Low, l.High
 	}
-	return 0, max(p.LayoutSize(), 1)
+	return 0, max(min(p.LayoutSize(), p.LayoutUsed()+p.LayoutUsed()/8), 1)
 }
 
 // addressScale turns places of the layout into rows, low addresses below.
@@ -105,25 +106,28 @@ func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *Vie
 	shift := -1
 	h := min(s.h, len(r.cellOf), c.h)
 	var cur store.TileCursor
-	for x := max(v.x(p.FirstChange()), 0); x < end; x++ {
-		p.TileNext(&cur, &r.tile, w.Edge(x), w.Edge(x+1))
-		if int(r.tile.Shift) != shift {
-			shift = int(r.tile.Shift)
-			r.mapCells(s, h, shift)
+	c.strips(&r.strip, max(v.x(p.FirstChange()), 0), end, func(strip *canvas, at int) {
+		for x := range strip.w {
+			p.TileNext(&cur, &r.tile, w.Edge(at+x), w.Edge(at+x+1))
+			if int(r.tile.Shift) != shift {
+				shift = int(r.tile.Shift)
+				r.mapCells(s, h, shift)
+			}
+			r.tileColumn(strip, x, h, v.Hide)
 		}
-		r.tileColumn(c, x, h, v.Hide)
-	}
+	})
 }
 
 // mapCells finds the cells that each row shows.
 func (r *Renderer) mapCells(s addressScale, h, shift int) {
 	for y := range h {
 		lo, hi := s.off(y)>>shift, (s.off(y-1)-1)>>shift
-		r.cellOf[y] = int16(min(max(lo, 0), store.Cells-1))
-		r.cellTop[y] = int16(min(max(hi, lo), store.Cells-1))
 		if lo >= store.Cells {
 			r.cellOf[y], r.cellTop[y] = 0, -1
+			continue
 		}
+		r.cellOf[y] = int16(max(lo, 0))
+		r.cellTop[y] = int16(min(max(hi, lo), store.Cells-1))
 	}
 }
 

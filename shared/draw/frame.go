@@ -22,6 +22,7 @@ type Renderer struct {
 	cellOf  [2048]int16 // row of an address lane -> cell, for shift cellFor
 	cellTop [2048]int16
 	palette palette
+	strip   []byte
 }
 
 // laneKey is everything that a lane's pixels depend on: equal keys, equal
@@ -62,7 +63,7 @@ func (p *palette) use(t *Theme) {
 	for i, c := range t.Category {
 		p.category[i] = c.pixel()
 		// What comes and goes within one pixel column.
-		p.faint[i] = c.Mix(t.Lane, 0.38).pixel()
+		p.faint[i] = c.Mix(t.Lane, 0.28).pixel()
 		p.edge[i] = c.Mix(t.Lane, 0.45).pixel()
 	}
 	for i := range t.Phase {
@@ -185,7 +186,7 @@ func (r *Renderer) gaps(c *canvas, tl *store.Timeline, v *View) {
 		x, w := v.x(g.Time), 2*v.dpr()
 		c.rect(x-w, 0, x+w+1, c.h, r.palette.lane)
 		for i := -w; i <= w; i++ {
-			c.hatch(x+i, 0, c.h, 4*v.dpr(), r.palette.line, 256)
+			c.hatch(x+i, x+w+i, 0, c.h, 4*v.dpr(), r.palette.line, 256)
 		}
 	}
 }

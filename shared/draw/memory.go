@@ -70,9 +70,11 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	// Nothing is known before the run began or after its last event.
 	first, last := tl.Span()
 	x0, x1 := max(v.x(first), 0), min(v.x(last)+1, c.w)
-	for x := x0; x < x1; x++ {
-		r.memoryColumn(c, s, x, &r.memory[x], v)
-	}
+	c.strips(&r.strip, x0, x1, func(strip *canvas, at int) {
+		for i := range strip.w {
+			r.memoryColumn(strip, s, i, at+i, v)
+		}
+	})
 	r.reservedLine(c, s, x0, x1, v.dpr())
 	if p.Limit > 0 {
 		c.dashes(s.row(p.Limit)-v.dpr(), v.dpr(), 6*v.dpr(), 4*v.dpr(), pal.limit)
@@ -87,8 +89,8 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 // memoryColumn draws one column: the stack at the bucket's fullest instant,
 // paler above what was in use all the time; the waste hatched on top of it;
 // and the reserved bytes behind it.
-func (r *Renderer) memoryColumn(c *canvas, s scale, x int, b *store.MemoryBucket, v *View) {
-	pal := &r.palette
+func (r *Renderer) memoryColumn(c *canvas, s scale, x, at int, v *View) {
+	pal, b := &r.palette, &r.memory[at]
 	top := s.y(b.Max)
 	if b.Reserved > b.Max {
 		c.column(x, s.row(b.Reserved), int(top)+1, pal.pool)
@@ -121,7 +123,7 @@ func (r *Renderer) memoryColumn(c *canvas, s scale, x int, b *store.MemoryBucket
 		y = min(y, full)
 	}
 	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y {
-		c.hatch(x, y, w, 4*v.dpr(), pal.lane, 150)
+		c.hatch(x, at, y, w, 4*v.dpr(), pal.lane, 150)
 	}
 }
 

@@ -103,15 +103,15 @@ func (c *canvas) column(x, y0, y1 int, p pixel) {
 	}
 }
 
-// hatch draws diagonal lines over rows [y0,y1) of one column. off sets the
-// column's place in the pattern, so that it stands still in the lane.
-func (c *canvas) hatch(x, y0, y1, period int, p pixel, a uint32) {
+// hatch draws diagonal lines over rows [y0,y1) of one column. phase is
+// the column's place in the pattern: its x in the lane.
+func (c *canvas) hatch(x, phase, y0, y1, period int, p pixel, a uint32) {
 	y0, y1 = max(y0, 0), min(y1, c.h)
 	if uint(x) >= uint(c.w) || period <= 0 {
 		return
 	}
-	// The lines rise to the right: x+y is constant along one.
-	for y := y0 + (period-(x+y0)%period)%period; y < y1; y += period {
+	// The lines rise to the right: phase+y is constant along one.
+	for y := y0 + (period-(phase+y0)%period)%period; y < y1; y += period {
 		c.set(x, y, mix(c.get(x, y), p, a))
 	}
 }
@@ -143,6 +143,29 @@ func (c *canvas) disc(cx, cy, r float64, p pixel) {
 			case d < out:
 				c.blend(x, y, p, uint32(256*(out-d)/(out-in)))
 			}
+		}
+	}
+}
+
+// stripWidth is how many columns are painted together: as many pixels as a
+// cache line holds.
+const stripWidth = 16
+
+// strips paints the canvas in strips of columns, each through a small buffer
+// that the cache holds. Painting columns straight into a picture would touch a
+// new line of it, and soon a new page, with every pixel.
+func (c *canvas) strips(buf *[]byte, x0, x1 int, paint func(s *canvas, x int)) {
+	const stride = 4 * stripWidth
+	*buf = grown(*buf, c.h*stride)
+	x0, x1 = max(x0, 0), min(x1, c.w)
+	for ; x0 < x1; x0 += stripWidth {
+		s := canvas{*buf, min(stripWidth, x1-x0), c.h, stride}
+		for y := range c.h {
+			copy(s.pix[y*stride:y*stride+4*s.w], c.pix[y*c.stride+4*x0:])
+		}
+		paint(&s, x0)
+		for y := range c.h {
+			copy(c.pix[y*c.stride+4*x0:], s.pix[y*stride:y*stride+4*s.w])
 		}
 	}
 }

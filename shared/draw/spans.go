@@ -2,8 +2,8 @@ package draw
 
 import "tideline/shared/store"
 
-// exactSpans is how many spans a column may hold on average for them to be
-// drawn one by one.
+// exactSpans is how many columns there must be on average for each span, for
+// spans to be drawn one by one.
 const exactSpans = 2
 
 // rowLane draws the rows of an op, transfer or input lane.
@@ -23,7 +23,7 @@ func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			continue
 		}
 		k := tl.Tracks()[row.Track]
-		exact := k.Began(v.T0, v.T1) <= exactSpans*v.W
+		exact := k.Began(v.T0, v.T1) <= v.W/exactSpans
 		switch {
 		case exact:
 			r.exact(c, k, v, y0, y1)

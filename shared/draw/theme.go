@@ -44,7 +44,7 @@ func Light() *Theme {
 	t := &Theme{
 		Name:       "light",
 		Background: rgb(0xf3f2ee), Lane: rgb(0xfcfbf9), Grid: rgb(0xe9e7e1), Line: rgb(0x2b2f36),
-		Reserved: rgb(0x8d949e), Pool: rgb(0xeceef1), Limit: rgb(0x4a505a), Ghost: rgb(0x14171c),
+		Reserved: rgb(0x8d949e), Pool: rgb(0xf1f2f4), Limit: rgb(0x4a505a), Ghost: rgb(0x14171c),
 		Hole: rgb(0xe6e8ec), Outside: rgb(0xf7f6f3), Warning: rgb(0xd63a22), Peak: rgb(0x2b2f36),
 		Stage: rgb(0x5f9ea6), Queue: rgb(0xa9c3d6),
 	}
@@ -69,7 +69,7 @@ func Dark() *Theme {
 	t := &Theme{
 		Name:       "dark",
 		Background: rgb(0x0f1216), Lane: rgb(0x161a20), Grid: rgb(0x222831), Line: rgb(0xdfe3e8),
-		Reserved: rgb(0x77808c), Pool: rgb(0x21262e), Limit: rgb(0xb3bac4), Ghost: rgb(0xf2f4f7),
+		Reserved: rgb(0x77808c), Pool: rgb(0x1c2128), Limit: rgb(0xb3bac4), Ghost: rgb(0xf2f4f7),
 		Hole: rgb(0x262c35), Outside: rgb(0x13171c), Warning: rgb(0xff6242), Peak: rgb(0xf2f4f7),
 		Stage: rgb(0x4f8f97), Queue: rgb(0x3f5a70),
 	}

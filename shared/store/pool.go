@@ -119,8 +119,9 @@ type Pool struct {
 	reserved numbers
 	regions  []Region
 	active   []int32 // regions held now, ascending by address
-	layout   int64
-	lastReg  int32 // that held the last address
+	layout   int64   // bytes
+	used     int64   // of them, as far as blocks ever reached
+	lastReg  int32   // that held the last address
 	tiles    tiles
 	refused  int
 }

@@ -181,6 +181,10 @@ func (p *Pool) account(b *block, sign int64) {
 	p.now.Waste += sign * b.waste
 	p.now.ByCategory[b.category] += sign * b.size
 	if b.placed > 0 {
+		if end := b.off + b.placed; end > p.used {
+			p.used = end
+			p.tiles.cover(end)
+		}
 		p.tiles.add(b.off, b.placed, int(b.category), sign)
 	}
 }

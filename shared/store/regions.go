@@ -71,7 +71,6 @@ func (p *Pool) addRegion(r Region) int32 {
 	if r.Offset < 0 {
 		r.Offset = p.layout
 		p.layout += r.Size
-		p.tiles.cover(p.layout)
 	}
 	i := int32(len(p.regions))
 	p.regions = append(p.regions, r)
@@ -110,7 +109,6 @@ func (p *Pool) regionAdd(e *event.Event) bool {
 			grew = e.Size - r.Size
 			p.layout += grew
 			r.Size = e.Size
-			p.tiles.cover(p.layout)
 			p.reserve(e.Time, grew)
 			return true
 		default:
@@ -146,6 +144,9 @@ func (p *Pool) reserve(at, grew int64) {
 
 // Regions are all regions that the pool ever held, in order of arrival.
 func (p *Pool) Regions() []Region { return p.regions }
+
+// LayoutUsed is the length of the part of the layout that blocks ever reached.
+func (p *Pool) LayoutUsed() int64 { return p.used }
 
 // LayoutSize is the length of the compact layout in bytes.
 func (p *Pool) LayoutSize() int64 { return p.layout }
