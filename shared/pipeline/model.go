@@ -294,3 +294,16 @@ func (m *Model) blame() uint8 {
 	}
 	return uint8(best)
 }
+
+// Pipeline is what an executor pulls batches from: the Model, or the real
+// thing on a real clock.
+type Pipeline interface {
+	// Next asks at time now for the next batch; see Model.Next.
+	Next(now int64) (Batch, error)
+	// Pending and Advance tell the pipeline's events in the order of their
+	// times; see Model.
+	Pending() int64
+	Advance(until int64)
+}
+
+var _ Pipeline = (*Model)(nil)
