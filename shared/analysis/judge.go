@@ -98,8 +98,13 @@ func (r *Reading) judge(f facts) {
 		c, decided = f.recorded, true
 	}
 	r.Verdict = Verdict(c.String())
+	r.Decision.Cause = c
 	if !decided || c == event.OOMUndetermined {
 		r.Verdict = r.undecided(&f)
+		r.Decision.Cause, _ = event.ParseOOMCause(string(r.Verdict)) // else undetermined
+	}
+	if r.Decision.Cause != event.OOMFragmented {
+		r.Decision.Kind = cause.NoKind
 	}
 	if r.Verdict == Full && r.manyEqual(leakCount) {
 		r.Verdict = LeakManyEqualChunks

@@ -19,7 +19,28 @@ type Failure struct {
 	Others, Outside                amount // held by other processes; by this one outside its allocators
 	Peak, Allocs, LargestAlloc     amount
 	Refusals                       []int64 // what the driver refused just before
+
+	// Partial: the chunk map is not whole, as when a cut log was imported. The
+	// totals below hold instead of the map's.
+	Partial                        bool
+	InUse, Pool, Free, LargestFree amount
 }
+
+// PartialKey is the field of AllocatorFacts that marks an allocator whose
+// blocks are not all told. The Sample events of its device with the following
+// names carry the totals, in bytes.
+const (
+	PartialKey          = "partial"
+	ReportedInUse       = "in use (reported)"
+	ReportedPeak        = "peak in use (reported)"
+	ReportedPool        = "pool (reported)"
+	ReportedFree        = "free (reported)"
+	ReportedLargestFree = "largest free (reported)"
+
+	// VerdictNote begins the Annotation that follows an imported failure and
+	// tells its verdict.
+	VerdictNote = "verdict: "
+)
 
 // FromOutOfMemory reads a failure that our own run recorded. Its chunk map is
 // whole, so nothing but the driver's side can be unknown.
@@ -38,7 +59,13 @@ func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, 
 		NotFailure:    e.Flags&event.Retryable != 0,
 	}
 	r.HostPinned = (&bfclog.Dump{Allocator: f.Allocator}).HostPinned()
+	if e.Size == 0 && e.Requested == 0 { // an import that does not tell it
+		r.Requested, r.Rounded, r.Exact, r.Basis = amount{}, amount{}, false, ""
+	}
 	r.fromMap(m)
+	if f.Partial {
+		r.replaceTotals(&f)
+	}
 	r.judge(facts{
 		fixed: cause.Inputs{
 			LargestFree: r.LargestFree, DeviceTotal: f.DeviceTotal, DriverFree: f.DriverFree, HostPinned: r.HostPinned,
@@ -50,6 +77,28 @@ func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, 
 		recorded: event.OOMCause(e.Cause),
 	})
 	return r, nil
+}
+
+// replaceTotals takes the reported totals in place of those of a partial map.
+func (r *Reading) replaceTotals(f *Failure) {
+	r.ListComplete, r.Truncated = false, true
+	r.Missing = []string{"a part of the chunk list"}
+	r.InUse, r.Pool, r.Free, r.LargestFree = f.InUse, f.Pool, f.Free, f.LargestFree
+	r.UsedChunks, r.FreeChunks, r.Regions, r.RegionSizes = amount{}, amount{}, amount{}, nil
+	r.DominantSize, r.DominantCount, r.LargestUsed = amount{}, amount{}, amount{}
+	r.FreeIsOfLimit = !r.Pool.Known
+	if _, _, _, listed := r.Map.Totals(); !r.LargestFree.Known || r.LargestFree.N != listed {
+		r.LargestFreeAt = 0
+	}
+	r.HasFragmentation = r.Free.Known && r.LargestFree.Known && !r.FreeIsOfLimit
+	r.Fragmentation = 0
+	if r.HasFragmentation {
+		r.Fragmentation = fragmentation(r.Free.N, r.LargestFree.N)
+	}
+	r.Available = amount{}
+	if r.Limit.Known && r.Pool.Known {
+		r.Available = cause.Of(max(0, r.Limit.N-r.Pool.N))
+	}
 }
 
 // fromMap counts a whole chunk map.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/cause"
@@ -92,6 +93,7 @@ type deviceState struct {
 	held        amount // by other processes, then
 	context     amount // of this process, outside its allocators
 	pools       int64  // of its allocators together, now
+	reported    map[string]amount
 }
 
 type allocatorState struct {
@@ -103,6 +105,7 @@ type allocatorState struct {
 	largest  int64
 	refusals []int64
 	known    bool
+	partial  bool
 }
 
 type live struct {
@@ -149,6 +152,10 @@ func (t *Timeline) Emit(e *event.Event) {
 			t.copies[e.Cause].Count++
 			t.copies[e.Cause].Bytes += e.Size
 		}
+	case event.Sample:
+		t.sample(e)
+	case event.Annotation:
+		t.annotation(e)
 	case event.StepEnd:
 		s.Steps++
 	case event.StallBegin:
@@ -247,11 +254,34 @@ func (t *Timeline) allocatorFacts(e *event.Event) {
 	if e.Size > 0 {
 		a.out.Limit = cause.Of(e.Size)
 	}
+	a.partial = f.Text(PartialKey) == "true"
 	if g, ok := f.Get("growth"); ok {
 		a.growth = bfclog.No
 		if g == "true" || g == "1" || g == "yes" {
 			a.growth = bfclog.Yes
 		}
+	}
+}
+
+// sample keeps the totals that an imported log reports.
+func (t *Timeline) sample(e *event.Event) {
+	switch name := t.strs.At(e.Op); name {
+	case ReportedInUse, ReportedPeak, ReportedPool, ReportedFree, ReportedLargestFree:
+		d := t.device(e.Device)
+		if d.reported == nil {
+			d.reported = map[string]amount{}
+		}
+		d.reported[name] = cause.Of(e.Size)
+	}
+}
+
+// annotation takes over the verdict of an imported failure, which was decided
+// from more than the events can carry.
+func (t *Timeline) annotation(e *event.Event) {
+	word, ok := strings.CutPrefix(t.strs.At(e.Text), VerdictNote)
+	n := len(t.sum.Failures)
+	if ok && n > 0 && t.sum.Failures[n-1].Reading != nil && t.sum.Failures[n-1].Time == e.Time {
+		t.sum.Failures[n-1].Reading.Verdict = Verdict(word)
 	}
 }
 
@@ -323,6 +353,12 @@ func (t *Timeline) failure(e *event.Event) {
 	f.DriverFree, f.Others, f.Outside = t.driverFree(d), d.held, d.context
 	if a.pinned() { // host memory: the card's figures say nothing about it
 		f.DeviceTotal, f.DriverFree, f.Others, f.Outside = amount{}, amount{}, amount{}, amount{}
+	}
+	if a.partial {
+		f.Partial, f.Peak = true, d.reported[ReportedPeak]
+		f.InUse, f.Pool = d.reported[ReportedInUse], d.reported[ReportedPool]
+		f.Free, f.LargestFree = d.reported[ReportedFree], d.reported[ReportedLargestFree]
+		d.reported = nil // the next failure has its own
 	}
 	out := RecordedFailure{Time: e.Time, Step: e.Step, Blocks: int64(len(a.live))}
 	r, err := FromOutOfMemory(e, t.strs, f)

@@ -99,7 +99,8 @@ func parseChunk(body string) (c Chunk, ok bool) {
 			c.Tag = f[i+1]
 		}
 	}
-	return c, c.Size > 0 && c.Address+uint64(c.Size) > c.Address
+	// Address 0 stands for no memory.
+	return c, c.Size > 0 && c.Address > 0 && c.Address+uint64(c.Size) > c.Address
 }
 
 // parseBin reads "Bin (256): Total Chunks: 4, Chunks in use: 4. …" in both
