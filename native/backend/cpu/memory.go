@@ -20,7 +20,7 @@ type Memory struct {
 
 type region struct {
 	addr uint64
-	mem  []byte
+	mem  []byte // what is mapped; its capacity is what was reserved
 }
 
 func (r region) end() uint64 { return r.addr + uint64(len(r.mem)) }
@@ -28,14 +28,46 @@ func (r region) end() uint64 { return r.addr + uint64(len(r.mem)) }
 // Open prepares for so many devices.
 func (m *Memory) Open(devices int) { m.regions = make([][]region, devices) }
 
+// host is the device whose allocator is one heap that grows: a block there
+// may lie across two of its regions, so these must be one piece of memory.
+const host event.DeviceID = 0
+
 // Map backs bytes at addr.
 func (m *Memory) Map(dev event.DeviceID, addr uint64, bytes int64) error {
+	i := m.after(dev, addr)
+	if dev == host && i > 0 && m.regions[dev][i-1].end() == addr {
+		return m.extend(&m.regions[dev][i-1], bytes)
+	}
+	mem, err := m.reserve(bytes)
+	if err != nil {
+		return err
+	}
+	m.regions[dev] = slices.Insert(m.regions[dev], i, region{addr, mem})
+	return nil
+}
+
+func (m *Memory) reserve(bytes int64) ([]byte, error) {
 	mem, err := reserve(bytes)
 	if err != nil {
-		return fmt.Errorf("reserve %s of host memory: %w", event.FormatBytes(bytes), err)
+		return nil, fmt.Errorf("reserve %s of host memory: %w", event.FormatBytes(bytes), err)
 	}
-	i := m.after(dev, addr)
-	m.regions[dev] = slices.Insert(m.regions[dev], i, region{addr, mem})
+	return mem, nil
+}
+
+// extend makes a region longer, moving it when its reservation is used up.
+func (m *Memory) extend(r *region, bytes int64) error {
+	n := len(r.mem) + int(bytes)
+	if n <= cap(r.mem) {
+		r.mem = r.mem[:n]
+		return nil
+	}
+	mem, err := m.reserve(2 * int64(n))
+	if err != nil {
+		return err
+	}
+	copy(mem, r.mem)
+	release(r.mem[:cap(r.mem)])
+	r.mem = mem[:n]
 	return nil
 }
 
@@ -47,7 +79,7 @@ func (m *Memory) Unmap(dev event.DeviceID, addr uint64, bytes int64) {
 		if r.addr < addr || r.end() > end {
 			return false
 		}
-		release(r.mem)
+		release(r.mem[:cap(r.mem)])
 		return true
 	})
 }
@@ -56,7 +88,7 @@ func (m *Memory) Unmap(dev event.DeviceID, addr uint64, bytes int64) {
 func (m *Memory) Close() {
 	for _, list := range m.regions {
 		for _, r := range list {
-			release(r.mem)
+			release(r.mem[:cap(r.mem)])
 		}
 	}
 	m.regions = nil

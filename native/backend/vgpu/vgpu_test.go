@@ -1,0 +1,150 @@
+package vgpu_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"tideline/native/backend/cpu"
+	"tideline/native/backend/vgpu"
+	"tideline/native/dataset"
+	"tideline/native/kernel"
+	"tideline/protocol/api"
+	"tideline/protocol/event"
+	"tideline/protocol/eventhash"
+	"tideline/shared/exec"
+	"tideline/shared/launch"
+	"tideline/shared/program"
+)
+
+// digits is a set of digits as a run's data.
+type digits struct{ d *dataset.Digits }
+
+func (s digits) Fill(elements []int32, input int, v *program.Value, dst []byte) error {
+	if input == 1 {
+		for i, e := range elements {
+			kernel.Ints(dst)[i] = int64(s.d.Labels[e])
+		}
+		return nil
+	}
+	side := int(v.Shape[1])
+	for i, e := range elements {
+		dataset.Scale(kernel.Floats(dst)[i*side*side:][:side*side], s.d.Image(int(e)), side)
+	}
+	return nil
+}
+
+func load(t *testing.T) (train, heldOut digits) {
+	t.Helper()
+	a, b, err := dataset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Len() != launch.DigitsElements {
+		t.Fatalf("%d digits to train on, the modelled pipeline has %d", a.Len(), launch.DigitsElements)
+	}
+	return digits{a}, digits{b}
+}
+
+func hash(t *testing.T, w api.Workload, b exec.Backend, d launch.Data) (uint64, launch.Result) {
+	t.Helper()
+	table := new(event.Strings)
+	h := eventhash.New(table)
+	res, err := launch.Run(w, launch.Options{Strings: table, Sink: h, Backend: b, Data: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Sum64(), res
+}
+
+// The same workload makes the same allocations, addresses, frees, forwards and
+// transfers whether it computes or only counts time. shared/launch holds the
+// same hashes natively and, under its wasm test, in WebAssembly.
+func TestArithmeticChangesNoMemoryEvent(t *testing.T) {
+	golden, err := os.ReadFile("../../../shared/launch/testdata/hashes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := load(t)
+	for _, c := range launch.HashCases() {
+		a, computed := hash(t, c.Workload, vgpu.New(), train)
+		b, modelled := hash(t, c.Workload, nil, nil)
+		line := fmt.Sprintf("%s %016x", c.Name, a)
+		t.Logf("%-28s virtual GPU %016x  modelled %016x", c.Name, a, b)
+		if a != b {
+			t.Errorf("%s: virtual GPU %016x, modelled %016x", c.Name, a, b)
+		}
+		if !strings.Contains(string(golden), line+"\n") {
+			t.Errorf("%s: %016x is not the hash in shared/launch/testdata/hashes.txt, which WebAssembly is held to", c.Name, a)
+		}
+		if computed.Nanos != modelled.Nanos {
+			t.Errorf("%s: %d ns on the virtual GPU, %d modelled", c.Name, computed.Nanos, modelled.Nanos)
+		}
+		if len(computed.Metrics) == 0 || len(modelled.Metrics) != 0 {
+			t.Errorf("%s: metrics %v and %v", c.Name, computed.Metrics, modelled.Metrics)
+		}
+	}
+}
+
+func TestTrainingLearnsTheDigits(t *testing.T) {
+	train, heldOut := load(t)
+	for _, c := range []struct {
+		model     string
+		mode      api.Mode
+		optimizer string
+		steps     int
+		gpu       bool
+	}{
+		{"mlp", api.Eager, "adam", 120, false},
+		{"lenet5", api.Graph, "adam", 110, true},
+	} {
+		w := api.Workload{
+			Model: c.model, Mode: c.mode, Train: &api.Train{Optimizer: c.optimizer}, Batch: []int{32}, Steps: c.steps,
+			Input: api.Input{Source: "digits", Shuffle: 512, Prefetch: 2},
+		}
+		var b exec.Backend = cpu.New(nil)
+		if c.gpu {
+			w.Devices = []api.Device{{Preset: "lab-256m", Growth: true}}
+			b = vgpu.New()
+		}
+		r, err := launch.Start(w, launch.Options{Backend: b, Data: train})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r.Step() {
+		}
+		m, err := r.Evaluate(heldOut, dataset.HeldOutCount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range m {
+			t.Logf("%s %s, virtual GPU %v: held-out %s %.4f", c.model, c.mode, c.gpu, x.Name, x.Value)
+			if x.Name == "accuracy" && x.Value <= 0.95 {
+				t.Errorf("%s %s: held-out accuracy %.4f, want more than 0.95", c.model, c.mode, x.Value)
+			}
+		}
+		if len(m) < 2 {
+			t.Errorf("%s %s: metrics %v", c.model, c.mode, m)
+		}
+	}
+}
+
+// A pool as large as a real card's costs nothing until it is touched.
+func TestPoolOfARealCardCostsNothing(t *testing.T) {
+	train, _ := load(t)
+	w := api.Workload{
+		Model: "mlp", Train: &api.Train{}, Batch: []int{8}, Steps: 2,
+		Devices: []api.Device{{Preset: "t4-16g"}},
+	}
+	_, res := hash(t, w, vgpu.New(), train)
+	if res.Reason != event.EndDone {
+		t.Fatalf("ended: %s %s", res.Reason, res.Message)
+	}
+	if got := res.Devices[1].PeakReserved; got < 13<<30 {
+		t.Errorf("pool of %s, want nearly all of the card", event.FormatBytes(got))
+	}
+}
