@@ -134,7 +134,7 @@ func (s *script) do(f []string) string {
 	}
 	if f[0] == "anew" {
 		// Another allocator, on another card.
-		s.a, s.asks, s.given = nil, nil, nil
+		s.a, s.asks, s.given, s.c = nil, nil, nil, alloc.Counter{}
 		s.o = bfc.Options{NoRetry: true}
 		s.space = alloc.SpaceOptions{Base: s.base, Alignment: 2 << 20}
 		s.set(f[1:])
@@ -216,6 +216,10 @@ func (s *script) act(f []string) string {
 		s.later, s.laterAt = f[1], s.number(f[2])
 	case "count":
 		if err := s.a.SetCounter(&s.c); err != nil {
+			return err.Error()
+		}
+	case "nocount":
+		if err := s.a.SetCounter(nil); err != nil {
 			return err.Error()
 		}
 	case "frontier":
