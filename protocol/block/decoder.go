@@ -277,13 +277,10 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 			d.p.time += int64(cols[colTime].uvarint())
 		}
 		e.Time = d.p.time
-		if coding&codedStep != 0 {
-			d.p.step += int32(unzigzag(cols[colStep].uvarint()))
+		if coding&(codedStep|codedText) != 0 {
+			d.stepAndText(e, coding, cols)
 		}
 		e.Step = d.p.step
-		if coding&codedText != 0 {
-			e.Text = event.StringID(cols[colText].uvarint())
-		}
 		switch hd.model {
 		case modelAlloc:
 			d.alloc(e, coding, cols)
@@ -302,6 +299,16 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 		}
 	}
 	return out, nil
+}
+
+// stepAndText mirrors Encoder.stepAndText.
+func (d *Decoder) stepAndText(e *event.Event, coding uint16, cols *[numColumns]input) {
+	if coding&codedStep != 0 {
+		d.p.step += int32(unzigzag(cols[colStep].uvarint()))
+	}
+	if coding&codedText != 0 {
+		e.Text = event.StringID(cols[colText].uvarint())
+	}
 }
 
 // plain mirrors Encoder.plain.
@@ -328,21 +335,26 @@ func (d *Decoder) plain(e *event.Event, coding uint16, cols *[numColumns]input) 
 	if e.Kind == event.OpBegin {
 		p.running = e.Op
 	}
+	if coding&(addressMask|sizeMask|requestedMask) != 0 {
+		d.plainSizes(last, coding, cols)
+	}
+	e.Address, e.Size, e.Requested = last.address, last.size, last.requested
+}
+
+// plainSizes mirrors Encoder.plainSizes.
+func (d *Decoder) plainSizes(last *recent, coding uint16, cols *[numColumns]input) {
 	switch coding & addressMask >> addressShift {
 	case addressPages:
 		last.address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
 	case addressBytes:
 		last.address += uint64(unzigzag(cols[colAddress].uvarint()))
 	}
-	e.Address = last.address
 	if c := coding & sizeMask; c != 0 {
 		last.size = d.number(c>>sizeShift, &cols[colSize], cols)
 	}
-	e.Size = last.size
 	if c := coding & requestedMask; c != 0 {
 		last.requested = d.number(c>>requestedShift, &cols[colRequested], cols)
 	}
-	e.Requested = last.requested
 }
 
 // tensor mirrors Encoder.tensor.

@@ -55,9 +55,20 @@ type column struct {
 	n int
 }
 
-// put appends v as a varint: seven bits a byte, lowest first. One byte or two
-// are written without a branch, as which of them comes is hard to foresee.
+// put appends v as a varint: seven bits a byte, lowest first. The common case
+// is small enough to be inlined.
 func (c *column) put(v uint64) {
+	if v < 0x80 {
+		c.b[c.n] = byte(v)
+		c.n++
+		return
+	}
+	c.putLong(v)
+}
+
+// putTime is put for numbers of which one byte and two are as likely: those are
+// written without a branch, as which of them comes is hard to foresee.
+func (c *column) putTime(v uint64) {
 	if v >= 1<<14 {
 		c.putLong(v)
 		return
@@ -110,7 +121,7 @@ func NewEncoder(strings *event.Strings, opts Options) *Encoder {
 	}
 	e := &Encoder{strings: strings, opts: opts, first: opts.First, sent: max(1, opts.StringsSent)}
 	for i, w := range width {
-		e.col[i].b = make([]byte, w*opts.Events+1) // put may touch one byte more
+		e.col[i].b = make([]byte, w*opts.Events+1) // putTime may touch one byte more
 	}
 	e.heads = make([]headKey, 0, 256)
 	e.live.ring = make([]liveBlock, opts.Events)
@@ -158,18 +169,12 @@ func (e *Encoder) Append(ev *event.Event) (full bool) {
 	}
 	var coding uint16
 	if d := ev.Time - e.p.time; d != 0 {
-		e.col[colTime].put(uint64(d))
+		e.col[colTime].putTime(uint64(d))
 		coding |= codedTime
 		e.p.time = ev.Time
 	}
-	if d := ev.Step - e.p.step; d != 0 {
-		e.col[colStep].put(zigzag(int64(d)))
-		coding |= codedStep
-		e.p.step = ev.Step
-	}
-	if ev.Text != 0 {
-		e.col[colText].put(uint64(ev.Text))
-		coding |= codedText
+	if uint32(ev.Step^e.p.step)|uint32(ev.Text) != 0 {
+		coding |= e.stepAndText(ev)
 	}
 	model := modelOf[ev.Kind]
 	switch model {
@@ -183,6 +188,20 @@ func (e *Encoder) Append(ev *event.Event) (full bool) {
 	e.head(ev, model, coding)
 	e.count++
 	return e.count == e.opts.Events || e.count&sizeEvery == 0 && e.Size() >= e.opts.Bytes
+}
+
+// stepAndText codes what seldom changes.
+func (e *Encoder) stepAndText(ev *event.Event) (coding uint16) {
+	if d := ev.Step - e.p.step; d != 0 {
+		e.col[colStep].put(zigzag(int64(d)))
+		coding |= codedStep
+		e.p.step = ev.Step
+	}
+	if ev.Text != 0 {
+		e.col[colText].put(uint64(ev.Text))
+		coding |= codedText
+	}
+	return coding
 }
 
 // head finds or makes the event's row in the table of heads.
@@ -222,6 +241,14 @@ func (e *Encoder) plain(ev *event.Event) (coding uint16) {
 	if ev.Kind == event.OpBegin {
 		p.running = ev.Op
 	}
+	if (ev.Address^last.address)|uint64(ev.Size^last.size)|uint64(ev.Requested^last.requested) != 0 {
+		coding |= e.plainSizes(ev, last)
+	}
+	return coding
+}
+
+// plainSizes codes the fields that ops do not have.
+func (e *Encoder) plainSizes(ev *event.Event, last *recent) (coding uint16) {
 	if ev.Address != last.address {
 		coding |= e.difference(ev.Address, last.address) << addressShift
 		last.address = ev.Address
