@@ -1,6 +1,8 @@
 package draw
 
 import (
+	"encoding/binary"
+
 	"tideline/shared/store"
 )
 
@@ -105,17 +107,20 @@ func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *Vie
 	w := v.Window()
 	shift := -1
 	h := min(s.h, len(r.cellOf), c.h)
+	r.useCells(v.Hide)
 	var cur store.TileCursor
-	c.strips(&r.strip, max(v.x(p.FirstChange()), 0), end, func(strip *canvas, at int) {
-		for x := range strip.w {
-			p.TileNext(&cur, &r.tile, w.Edge(at+x), w.Edge(at+x+1))
+	for x := max(v.x(p.FirstChange()), 0); x < end; x += stripWidth {
+		r.strip.take(c, x, end)
+		for i := range r.strip.w {
+			p.TileNext(&cur, &r.tile, w.Edge(x+i), w.Edge(x+i+1))
 			if int(r.tile.Shift) != shift {
 				shift = int(r.tile.Shift)
 				r.mapCells(s, h, shift)
 			}
-			r.tileColumn(strip, x, h, v.Hide)
+			r.tileColumn(i, h)
 		}
-	})
+		r.strip.put(c)
+	}
 }
 
 // mapCells finds the cells that each row shows.
@@ -131,15 +136,29 @@ func (r *Renderer) mapCells(s addressScale, h, shift int) {
 	}
 }
 
-func (r *Renderer) tileColumn(c *canvas, x, h int, hide uint32) {
+// tileColumn paints column x of the strip: each row the fullest of its cells.
+func (r *Renderer) tileColumn(x, h int) {
+	o := 4 * x
 	for y := range h {
 		a, b := r.cellOf[y], r.cellTop[y]
-		var cell store.Cell
+		cell := uint8(0)
 		for ; a <= b; a++ {
-			cell = max(cell, r.tile.Cell[a&(store.Cells-1)])
+			cell = max(cell, r.tile.Cell[uint8(a)])
 		}
-		if cell != 0 && hide>>cell.Category()&1 == 0 {
-			c.set(x, y, r.palette.cell[cell])
+		if p := r.cells[cell]; p != 0 {
+			binary.LittleEndian.PutUint32(r.strip.buf[o:], uint32(p))
+		}
+		o += stripStride
+	}
+}
+
+// useCells makes the colours of cells those of the palette, with 0 for what is
+// not to be painted.
+func (r *Renderer) useCells(hide uint32) {
+	r.cells = r.palette.cell
+	for i := range r.cells {
+		if c := store.Cell(i); c.Fill() == 0 || hide>>c.Category()&1 != 0 {
+			r.cells[i] = 0
 		}
 	}
 }

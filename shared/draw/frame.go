@@ -22,7 +22,8 @@ type Renderer struct {
 	cellOf  [2048]int16 // row of an address lane -> cell, for shift cellFor
 	cellTop [2048]int16
 	palette palette
-	strip   []byte
+	strip   strip
+	cells   [256]pixel // of the palette, as an address lane needs them
 }
 
 // laneKey is everything that a lane's pixels depend on: equal keys, equal
@@ -64,7 +65,7 @@ func (p *palette) use(t *Theme) {
 		p.category[i] = c.pixel()
 		// What comes and goes within one pixel column.
 		p.faint[i] = c.Mix(t.Lane, 0.28).pixel()
-		p.edge[i] = c.Mix(t.Lane, 0.45).pixel()
+		p.edge[i] = c.Mix(t.Lane, 0.32).pixel()
 	}
 	for i := range t.Phase {
 		p.phase[i], p.cause[i] = t.Phase[i].pixel(), t.Cause[i].pixel()

@@ -70,11 +70,13 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	// Nothing is known before the run began or after its last event.
 	first, last := tl.Span()
 	x0, x1 := max(v.x(first), 0), min(v.x(last)+1, c.w)
-	c.strips(&r.strip, x0, x1, func(strip *canvas, at int) {
-		for i := range strip.w {
-			r.memoryColumn(strip, s, i, at+i, v)
+	for x := x0; x < x1; x += stripWidth {
+		r.strip.take(c, x, x1)
+		for i := range r.strip.w {
+			r.memoryColumn(&r.strip.canvas, s, i, x+i, v)
 		}
-	})
+		r.strip.put(c)
+	}
 	r.reservedLine(c, s, x0, x1, v.dpr())
 	if p.Limit > 0 {
 		c.dashes(s.row(p.Limit)-v.dpr(), v.dpr(), 6*v.dpr(), 4*v.dpr(), pal.limit)

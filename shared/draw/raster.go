@@ -147,25 +147,34 @@ func (c *canvas) disc(cx, cy, r float64, p pixel) {
 	}
 }
 
-// stripWidth is how many columns are painted together: as many pixels as a
-// cache line holds.
-const stripWidth = 16
+// stripWidth is how many columns are painted together: enough that the rows of
+// a strip are whole cache lines, few enough that the cache holds all of it.
+const stripWidth = 32
 
-// strips paints the canvas in strips of columns, each through a small buffer
-// that the cache holds. Painting columns straight into a picture would touch a
-// new line of it, and soon a new page, with every pixel.
-func (c *canvas) strips(buf *[]byte, x0, x1 int, paint func(s *canvas, x int)) {
-	const stride = 4 * stripWidth
-	*buf = grown(*buf, c.h*stride)
-	x0, x1 = max(x0, 0), min(x1, c.w)
-	for ; x0 < x1; x0 += stripWidth {
-		s := canvas{*buf, min(stripWidth, x1-x0), c.h, stride}
-		for y := range c.h {
-			copy(s.pix[y*stride:y*stride+4*s.w], c.pix[y*c.stride+4*x0:])
-		}
-		paint(&s, x0)
-		for y := range c.h {
-			copy(c.pix[y*c.stride+4*x0:], s.pix[y*stride:y*stride+4*s.w])
-		}
+const stripStride = 4 * stripWidth
+
+// strip is a canvas of a few columns in a small buffer. Painting columns
+// straight into a picture would touch a new cache line, and soon a new page,
+// with every pixel.
+type strip struct {
+	canvas
+	buf []byte
+	x   int // of its first column
+}
+
+// take makes s the strip of c that begins at column x and ends before end, with
+// what c shows there.
+func (s *strip) take(c *canvas, x, end int) {
+	s.buf = grown(s.buf, c.h*stripStride)
+	s.canvas, s.x = canvas{s.buf, min(stripWidth, end-x), c.h, stripStride}, x
+	for y := range c.h {
+		copy(s.buf[y*stripStride:y*stripStride+4*s.w], c.pix[y*c.stride+4*x:])
+	}
+}
+
+// put brings the strip back into c.
+func (s *strip) put(c *canvas) {
+	for y := range c.h {
+		copy(c.pix[y*c.stride+4*s.x:], s.buf[y*stripStride:y*stripStride+4*s.w])
 	}
 }

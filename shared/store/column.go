@@ -1,43 +1,40 @@
 package store
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // column is an append-only list of numbers. The last chunk lies open in full
 // width; when it is full it is packed: its lowest value is taken off, common
-// low zero bits are shifted out, and the rest takes 0, 1, 2, 4 or 8 bytes each.
-// Packing at the end rather than while appending keeps the append a plain
-// store, and never rewrites anything.
+// low zero bits are shifted out, and the rest takes as many bytes each as the
+// largest needs, from none to eight. Packing at the end rather than while
+// appending keeps the append a plain store, and never rewrites anything.
 type column struct {
 	sealed []packed
 	open   []int64
-	bits   uint8 // a chunk holds 1<<bits values; 0 means chunkBits
 }
 
 // chunkBits gives chunks of 4096 values: small enough that a chunk spans
 // little time and packs well, large enough that its header costs nothing.
-const chunkBits = 12
+const (
+	chunkBits = 12
+	chunkLen  = 1 << chunkBits
+)
 
-// packed is a full chunk. Exactly one of the slices is set, by width.
+// packed is a full chunk. The data has seven bytes more than its values, so
+// that each can be read as eight and masked: one path for every width.
 type packed struct {
 	base  int64
+	mask  uint64
+	data  []byte
+	width uint8
 	shift uint8
-	width uint8 // bytes a value
-	w1    []uint8
-	w2    []uint16
-	w4    []uint32
-	w8    []int64
 }
 
-const packedBytes = 8 + 8 + 4*24
+const packedBytes = 48
 
-func (c *column) shiftBits() uint8 {
-	if c.bits == 0 {
-		return chunkBits
-	}
-	return c.bits
-}
-
-func (c *column) len() int { return len(c.sealed)<<c.shiftBits() + len(c.open) }
+func (c *column) len() int { return len(c.sealed)<<chunkBits + len(c.open) }
 
 func (c *column) push(v int64) {
 	if len(c.open) == cap(c.open) {
@@ -49,9 +46,8 @@ func (c *column) push(v int64) {
 // grow makes room in the open chunk, or seals it when it is full. The first
 // chunk starts small, because most pools and tracks of a run stay so.
 func (c *column) grow() {
-	full := 1 << c.shiftBits()
-	if len(c.open) < full {
-		n := make([]int64, len(c.open), min(full, max(64, 4*len(c.open))))
+	if len(c.open) < chunkLen {
+		n := make([]int64, len(c.open), min(chunkLen, max(64, 4*len(c.open))))
 		copy(n, c.open)
 		c.open = n
 		return
@@ -69,59 +65,31 @@ func pack(v []int64) packed {
 		// distances from any one of them leave none.
 		set |= uint64(x - first)
 	}
-	p := packed{base: lo}
 	if set == 0 {
-		return p
+		return packed{base: lo, data: make([]byte, 8)}
 	}
 	// hi-lo may wrap around for values more than 63 bits apart; as unsigned
 	// numbers the differences are right all the same.
-	p.shift = uint8(bits.TrailingZeros64(set))
-	switch top := uint64(hi-lo) >> p.shift; {
-	case top < 1<<8:
-		p.width, p.w1 = 1, make([]uint8, len(v))
-		for i, x := range v {
-			p.w1[i] = uint8(uint64(x-lo) >> p.shift)
-		}
-	case top < 1<<16:
-		p.width, p.w2 = 2, make([]uint16, len(v))
-		for i, x := range v {
-			p.w2[i] = uint16(uint64(x-lo) >> p.shift)
-		}
-	case top < 1<<32:
-		p.width, p.w4 = 4, make([]uint32, len(v))
-		for i, x := range v {
-			p.w4[i] = uint32(uint64(x-lo) >> p.shift)
-		}
-	default:
-		p.width, p.w8 = 8, make([]int64, len(v))
-		for i, x := range v {
-			p.w8[i] = int64(uint64(x-lo) >> p.shift)
-		}
+	p := packed{base: lo, shift: uint8(bits.TrailingZeros64(set))}
+	p.width = uint8(bits.Len64(uint64(hi-lo)>>p.shift)+7) / 8
+	p.mask = ^uint64(0) >> (64 - 8*uint(p.width))
+	w := int(p.width)
+	p.data = make([]byte, len(v)*w+8-w)
+	for i, x := range v {
+		// What spills over is overwritten by the next value.
+		binary.LittleEndian.PutUint64(p.data[i*w:], uint64(x-lo)>>p.shift)
 	}
 	return p
 }
 
-func (p *packed) at(j int) int64 {
-	switch p.width {
-	case 0:
-		return p.base
-	case 1:
-		return p.base + int64(p.w1[j])<<p.shift
-	case 2:
-		return p.base + int64(p.w2[j])<<p.shift
-	case 4:
-		return p.base + int64(p.w4[j])<<p.shift
-	}
-	return p.base + p.w8[j]<<p.shift
-}
-
 // at is value i, 0 <= i < len.
 func (c *column) at(i int) int64 {
-	s := c.shiftBits()
-	if k := i >> s; k < len(c.sealed) {
-		return c.sealed[k].at(i & (1<<s - 1))
+	if k := i >> chunkBits; k < len(c.sealed) {
+		p := &c.sealed[k]
+		v := binary.LittleEndian.Uint64(p.data[i&(chunkLen-1)*int(p.width):])
+		return p.base + int64(v&p.mask<<(p.shift&63))
 	}
-	return c.open[i&(1<<s-1)]
+	return c.open[i&(chunkLen-1)]
 }
 
 // after is the index of the first value greater than v in a column that never
@@ -152,7 +120,7 @@ func (c *column) after(v int64, from int) int {
 func (c *column) bytes() int64 {
 	n := int64(cap(c.open))*8 + int64(cap(c.sealed))*packedBytes
 	for i := range c.sealed {
-		n += int64(c.sealed[i].width) << c.shiftBits()
+		n += int64(len(c.sealed[i].data))
 	}
 	return n
 }

@@ -23,9 +23,6 @@ func newPool(index int, d event.DeviceID, a event.AllocatorID) *Pool {
 		Index: index, Device: d, Allocator: a, lastReg: -1,
 		Name: "allocator " + itoa(int64(a)),
 	}
-	for i := range p.marks {
-		p.marks[i].bits = 8 // one mark for many points: large chunks would never fill
-	}
 	p.tiles.init()
 	return p
 }

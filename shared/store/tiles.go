@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"tideline/protocol/event"
@@ -24,7 +25,7 @@ const (
 // than a pixel.
 type Tile struct {
 	Shift uint8
-	Cell  [Cells]Cell
+	Cell  [Cells]uint8 // each a Cell
 }
 
 // Cell is one piece: the upper four bits say how full it was, 15 for wholly,
@@ -143,7 +144,7 @@ func (t *tiles) refresh() {
 	}
 }
 
-func (t *tiles) encode(i int) Cell {
+func (t *tiles) encode(i int) uint8 {
 	if t.high[i] <= 0 {
 		return 0
 	}
@@ -154,7 +155,7 @@ func (t *tiles) encode(i int) Cell {
 		}
 	}
 	f := t.high[i] * 15 >> t.shift
-	return Cell(min(max(f, 1), 15)<<4 | int64(best))
+	return uint8(min(max(f, 1), 15)<<4 | int64(best))
 }
 
 // store puts a tile on a level, and when it is the last of its four, the four
@@ -184,8 +185,9 @@ func (t *Tile) Join(o *Tile) {
 		return
 	}
 	if o.Shift == t.Shift {
-		for i := range t.Cell {
-			t.Cell[i] = max(t.Cell[i], o.Cell[i])
+		for i := 0; i < Cells; i += 8 {
+			a, b := t.Cell[i:i+8], o.Cell[i:i+8]
+			binary.LittleEndian.PutUint64(a, maxBytes(binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b)))
 		}
 		return
 	}
@@ -194,16 +196,29 @@ func (t *Tile) Join(o *Tile) {
 		d = cellBits
 	}
 	for i := range Cells >> d {
-		sum, top := 0, Cell(0)
+		sum, top := 0, uint8(0)
 		for _, c := range o.Cell[i<<d : (i+1)<<d] {
-			sum += c.Fill()
+			sum += Cell(c).Fill()
 			top = max(top, c)
 		}
 		if sum > 0 {
 			f := max(1, (sum+1<<(d-1))>>d)
-			t.Cell[i] = max(t.Cell[i], Cell(f<<4)|top&15)
+			t.Cell[i] = max(t.Cell[i], uint8(f<<4)|top&15)
 		}
 	}
+}
+
+// maxBytes is the larger of each pair of bytes: eight at a time, for tiles are
+// joined for every column of a picture.
+func maxBytes(a, b uint64) uint64 {
+	const high = 0x8080808080808080
+	// The high bit of each byte of ge says that a's is at least b's: of the
+	// lower seven bits by a subtraction that cannot borrow, of the high ones
+	// directly.
+	ge := (a | high) - (b &^ high)
+	ge = a&^b&high | ^(a^b)&ge&high
+	m := ge >> 7 * 255 // spread over the byte
+	return a&m | b&^m
 }
 
 // over joins the tiles of points [a,b) into dst, taking whole tiles: it may
