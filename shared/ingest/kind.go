@@ -71,7 +71,7 @@ var magics = []struct {
 	head string
 	kind Kind
 }{
-	{"\x89TIDE", Timeline}, {"# tideline text", TimelineText},
+	{"\x89TIDE", Timeline}, {"TDLB", Timeline}, {"# tideline text", TimelineText},
 	{"\x1f\x8b", GZip}, {"PK\x03\x04", ZIP}, {"PK\x05\x06", ZIP},
 	{"\x80\x02", Pickle}, {"\x80\x03", Pickle}, {"\x80\x04", Pickle}, {"\x80\x05", Pickle},
 	{"\x89PNG", Picture}, {"\xff\xd8\xff", Picture}, {"GIF8", Picture}, {"%PDF", PDF},
