@@ -9,33 +9,14 @@ import (
 	"tideline/native/backend/cpu"
 	"tideline/native/backend/vgpu"
 	"tideline/native/dataset"
-	"tideline/native/kernel"
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/protocol/eventhash"
 	"tideline/shared/exec"
 	"tideline/shared/launch"
-	"tideline/shared/program"
 )
 
-// digits is a set of digits as a run's data.
-type digits struct{ d *dataset.Digits }
-
-func (s digits) Fill(elements []int32, input int, v *program.Value, dst []byte) error {
-	if input == 1 {
-		for i, e := range elements {
-			kernel.Ints(dst)[i] = int64(s.d.Labels[e])
-		}
-		return nil
-	}
-	side := int(v.Shape[1])
-	for i, e := range elements {
-		dataset.Scale(kernel.Floats(dst)[i*side*side:][:side*side], s.d.Image(int(e)), side)
-	}
-	return nil
-}
-
-func load(t *testing.T) (train, heldOut digits) {
+func load(t *testing.T) (train, heldOut launch.Data) {
 	t.Helper()
 	a, b, err := dataset.Load()
 	if err != nil {
@@ -44,7 +25,7 @@ func load(t *testing.T) (train, heldOut digits) {
 	if a.Len() != launch.DigitsElements {
 		t.Fatalf("%d digits to train on, the modelled pipeline has %d", a.Len(), launch.DigitsElements)
 	}
-	return digits{a}, digits{b}
+	return dataset.Of(a), dataset.Of(b)
 }
 
 func hash(t *testing.T, w api.Workload, b exec.Backend, d launch.Data) (uint64, launch.Result) {
@@ -90,17 +71,17 @@ func TestArithmeticChangesNoMemoryEvent(t *testing.T) {
 func TestTrainingLearnsTheDigits(t *testing.T) {
 	train, heldOut := load(t)
 	for _, c := range []struct {
-		model     string
-		mode      api.Mode
-		optimizer string
-		steps     int
-		gpu       bool
+		model        string
+		mode         api.Mode
+		rate         float64
+		batch, steps int
+		gpu          bool
 	}{
-		{"mlp", api.Eager, "adam", 120, false},
-		{"lenet5", api.Graph, "adam", 110, true},
+		{"mlp", api.Eager, 0.0005, 64, 150, false},
+		{"lenet5", api.Graph, 0.002, 32, 110, true},
 	} {
 		w := api.Workload{
-			Model: c.model, Mode: c.mode, Train: &api.Train{Optimizer: c.optimizer}, Batch: []int{32}, Steps: c.steps,
+			Model: c.model, Mode: c.mode, Train: &api.Train{Optimizer: "adam", LearningRate: c.rate}, Batch: []int{c.batch}, Steps: c.steps,
 			Input: api.Input{Source: "digits", Shuffle: 512, Prefetch: 2},
 		}
 		var b exec.Backend = cpu.New(nil)
@@ -146,5 +127,33 @@ func TestPoolOfARealCardCostsNothing(t *testing.T) {
 	}
 	if got := res.Devices[1].PeakReserved; got < 13<<30 {
 		t.Errorf("pool of %s, want nearly all of the card", event.FormatBytes(got))
+	}
+}
+
+// Eager and graph execution keep tensors for different times and compute the
+// same numbers.
+func TestModesAgreeOnTheLoss(t *testing.T) {
+	train, _ := load(t)
+	var want []launch.Metric
+	for _, mode := range []api.Mode{api.Eager, api.Graph} {
+		for _, gpu := range []bool{true, false} {
+			w := api.Workload{Model: "lenet5", Mode: mode, Train: &api.Train{Optimizer: "sgd"}, Batch: []int{8, 16}, Steps: 6}
+			var b exec.Backend = cpu.New(nil)
+			if gpu {
+				w.Devices = []api.Device{{Preset: "lab-256m", Growth: true}}
+				w.Placement.Rules = []api.Rule{{Match: "conv2/*", Device: "/CPU:0"}}
+				b = vgpu.New()
+			}
+			_, res := hash(t, w, b, train)
+			if want == nil {
+				want = res.Metrics
+			}
+			// On the host convolutions have no workspace and sum in another order.
+			for i, m := range res.Metrics {
+				if d := m.Value - want[i].Value; d > 1e-3 || d < -1e-3 {
+					t.Errorf("%s, virtual GPU %v: %s %.6f, want %.6f", mode, gpu, m.Name, m.Value, want[i].Value)
+				}
+			}
+		}
 	}
 }
