@@ -265,7 +265,13 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 	out := slices.Grow(into, count)[:at+count]
 	events := out[at:]
 	for i := range events {
-		row := cols[colHead].uvarint()
+		var row uint64
+		if c := &cols[colHead]; c.n < len(c.b) && c.b[c.n] < 0x80 { // nearly always
+			row = uint64(c.b[c.n])
+			c.n++
+		} else {
+			row = c.long()
+		}
 		if row >= uint64(len(d.heads)) {
 			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, i, row, len(d.heads))
 		}

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"tideline/protocol/block"
 	"tideline/protocol/event"
+	"tideline/protocol/synthetic"
 )
 
 // wild returns an event in which every field may hold anything, often small
@@ -80,8 +82,8 @@ func TestAnyEventComesBackAsItWas(t *testing.T) {
 	for seed := range uint64(40) {
 		for _, deflate := range []bool{false, true} {
 			r := rand.New(rand.NewPCG(seed, 7))
-			var strings event.Strings
-			enc := block.NewEncoder(&strings, block.Options{Deflate: deflate, Events: 1 + r.IntN(500)})
+			var table event.Strings
+			enc := block.NewEncoder(&table, block.Options{Deflate: deflate, Events: 1 + r.IntN(500)})
 			var b []byte
 			var want []event.Event
 			var prev event.Event
@@ -89,21 +91,21 @@ func TestAnyEventComesBackAsItWas(t *testing.T) {
 				prev = wild(r, &prev, 50)
 				want = append(want, prev)
 				if r.IntN(10) == 0 {
-					strings.ID(fmt.Sprint("string ", r.IntN(1000)))
+					table.ID(fmt.Sprint("string ", r.IntN(1000)))
 				}
 				if enc.Append(&prev) && r.IntN(4) > 0 { // sometimes ignored
 					b = enc.Flush(b)
 				}
 			}
 			b = enc.Flush(b)
-			got, table := decodeAll(t, b)
+			got, back := decodeAll(t, b)
 			requireSame(t, got, want)
-			if table.Len() != strings.Len() {
-				t.Fatalf("seed %d: %d strings came back of %d", seed, table.Len(), strings.Len())
+			if back.Len() != table.Len() {
+				t.Fatalf("seed %d: %d strings came back of %d", seed, back.Len(), table.Len())
 			}
-			for i := range strings.Len() {
-				if id := event.StringID(i); table.At(id) != strings.At(id) {
-					t.Fatalf("seed %d: string %d came back as %q, not %q", seed, i, table.At(id), strings.At(id))
+			for i := range table.Len() {
+				if id := event.StringID(i); back.At(id) != table.At(id) {
+					t.Fatalf("seed %d: string %d came back as %q, not %q", seed, i, back.At(id), table.At(id))
 				}
 			}
 		}
@@ -111,8 +113,8 @@ func TestAnyEventComesBackAsItWas(t *testing.T) {
 }
 
 func TestSequenceNumbersRunOnAcrossBlocks(t *testing.T) {
-	var strings event.Strings
-	enc := block.NewEncoder(&strings, block.Options{First: 100, Events: 10})
+	var table event.Strings
+	enc := block.NewEncoder(&table, block.Options{First: 100, Events: 10})
 	var b []byte
 	for i := range 25 {
 		if enc.Append(&event.Event{Kind: event.Sample, Time: int64(i)}) {
@@ -137,11 +139,11 @@ func TestSequenceNumbersRunOnAcrossBlocks(t *testing.T) {
 }
 
 func TestLateReaderNeedsTheStringsFirst(t *testing.T) {
-	var strings event.Strings
-	enc := block.NewEncoder(&strings, block.Options{})
-	enc.Append(&event.Event{Kind: event.OpBegin, Op: strings.ID("first")})
+	var table event.Strings
+	enc := block.NewEncoder(&table, block.Options{})
+	enc.Append(&event.Event{Kind: event.OpBegin, Op: table.ID("first")})
 	enc.Flush(nil)
-	second := strings.ID("second")
+	second := table.ID("second")
 	enc.Append(&event.Event{Kind: event.OpBegin, Op: second})
 	late := enc.Flush(nil)
 
@@ -149,7 +151,7 @@ func TestLateReaderNeedsTheStringsFirst(t *testing.T) {
 	if _, err := d.Decode(late, nil); !errors.Is(err, block.ErrStringGap) {
 		t.Fatalf("without the table: %v, want ErrStringGap", err)
 	}
-	if _, err := d.Decode(block.AppendStrings(nil, &strings, 1, strings.Len(), 1, 0), nil); err != nil {
+	if _, err := d.Decode(block.AppendStrings(nil, &table, 1, table.Len(), 1, 0), nil); err != nil {
 		t.Fatal(err)
 	}
 	events, err := d.Decode(late, nil)
@@ -158,5 +160,100 @@ func TestLateReaderNeedsTheStringsFirst(t *testing.T) {
 	}
 	if got := d.Strings().At(events[0].Op); got != "second" {
 		t.Errorf("the op reads as %q", got)
+	}
+}
+
+func TestManyAndLongStringsGetBlocksOfTheirOwn(t *testing.T) {
+	var table event.Strings
+	for i := range block.MaxStrings + 1000 {
+		table.ID(fmt.Sprint("name ", i))
+	}
+	long := table.ID(strings.Repeat("x", block.MaxString+5))
+	enc := block.NewEncoder(&table, block.Options{})
+	want := []event.Event{{Kind: event.Log, Text: long}}
+	enc.Append(&want[0])
+	b := enc.Flush(nil)
+	for rest := b; len(rest) > 0; {
+		h, err := block.ParseHeader(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[h.Size():]
+	}
+	got, back := decodeAll(t, b)
+	requireSame(t, got, want)
+	if back.Len() != table.Len() || back.At(5000) != table.At(5000) {
+		t.Errorf("%d strings came back of %d", back.Len(), table.Len())
+	}
+	if n := len(back.At(long)); n != block.MaxString {
+		t.Errorf("the long string has %d bytes, should be cut to %d", n, block.MaxString)
+	}
+}
+
+func TestFlushWithNothingNewWritesNothing(t *testing.T) {
+	var table event.Strings
+	enc := block.NewEncoder(&table, block.Options{})
+	if b := enc.Flush(nil); len(b) != 0 {
+		t.Errorf("%d bytes for no event", len(b))
+	}
+	table.ID("new")
+	b := enc.Flush(nil)
+	if h, err := block.ParseHeader(b); err != nil || h.Kind != block.Strings || h.Strings != 1 {
+		t.Errorf("a new string alone gave %+v, %v", h, err)
+	}
+	if b := enc.Flush(nil); len(b) != 0 {
+		t.Errorf("%d bytes for the same string again", len(b))
+	}
+}
+
+func TestEncodingAndDecodingAllocateNothingPerEvent(t *testing.T) {
+	events, table := collect(synthetic.Options{Events: 20_000, Dynamic: true})
+	enc := block.NewEncoder(table, block.Options{})
+	d := block.NewDecoder()
+	out := make([]byte, 0, 1<<20)
+	into := make([]event.Event, 0, block.MaxEvents)
+	for _, e := range events {
+		enc.Append(&e)
+	}
+	out = enc.Flush(out) // with the strings
+	if _, err := d.Decode(out, into); err != nil {
+		t.Fatal(err)
+	}
+	n := testing.AllocsPerRun(5, func() {
+		for i := range events {
+			enc.Append(&events[i])
+		}
+		out = enc.Flush(out[:0])
+		if _, err := d.Decode(out, into); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 20 {
+		t.Errorf("%.0f allocations for %d events", n, len(events))
+	}
+}
+
+func TestSizeGoalsHold(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		dynamic bool
+		deflate bool
+		atMost  float64 // bytes an event
+	}{
+		{"steady", false, false, 4.5}, {"steady, deflated", false, true, 2.5},
+		{"dynamic", true, false, 5}, {"dynamic, deflated", true, true, 3},
+	} {
+		events, table := collect(synthetic.Options{Events: 100_000, Dynamic: c.dynamic})
+		enc := block.NewEncoder(table, block.Options{Deflate: c.deflate})
+		var b []byte
+		for i := range events {
+			if enc.Append(&events[i]) {
+				b = enc.Flush(b)
+			}
+		}
+		b = enc.Flush(b)
+		if got := float64(len(b)) / float64(len(events)); got > c.atMost {
+			t.Errorf("%s: %.2f bytes an event, at most %.2f meant", c.name, got, c.atMost)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func (f *File) scan() error {
 			return err
 		}
 		if h.Kind == block.Events || h.Kind == block.Strings {
-			f.entries = append(f.entries, entryOf(&h, offset))
+			f.entries = enter(f.entries, entryOf(&h, offset))
 		}
 	}
 }

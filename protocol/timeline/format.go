@@ -83,6 +83,17 @@ func entryOf(h *block.Header, offset int64) Entry {
 	}
 }
 
+// enter appends a block's entry. A block without events happens at the time of
+// the one before it, whatever its header says, so that entries can be searched
+// by time.
+func enter(entries []Entry, e Entry) []Entry {
+	if n := len(entries); e.Events == 0 && n > 0 {
+		e.FirstTime = entries[n-1].LastTime
+		e.LastTime = e.FirstTime
+	}
+	return append(entries, e)
+}
+
 // appendIndex writes the payload of an index block: the number of entries,
 // then each in nine varints, what grows as the difference from the entry before.
 func appendIndex(dst []byte, entries []Entry) []byte {

@@ -103,7 +103,7 @@ func TestReplayPassesTheStringsBeforeTheEvents(t *testing.T) {
 }
 
 func TestFileCutAnywhereOpensUpToTheLastWholeBlock(t *testing.T) {
-	m := write(t, 300, block.Options{Events: 60})
+	m := write(t, 150, block.Options{Events: 40})
 	for cut := 1; cut < len(m.bytes); cut++ {
 		whole, events := int64(timeline.HeaderSize), 0
 		for _, e := range m.blocks {
@@ -150,7 +150,7 @@ func TestFileCutAnywhereOpensUpToTheLastWholeBlock(t *testing.T) {
 }
 
 func TestOneFlippedBitCostsOneBlock(t *testing.T) {
-	m := write(t, 400, block.Options{Events: 80})
+	m := write(t, 150, block.Options{Events: 40})
 	r := rand.New(rand.NewPCG(1, 2))
 	for at := range m.bytes {
 		b := bytes.Clone(m.bytes)

@@ -116,7 +116,7 @@ func (t *Writer) frames(b []byte) {
 			t.err = err
 			return
 		}
-		t.entries = append(t.entries, entryOf(&h, at))
+		t.entries = enter(t.entries, entryOf(&h, at))
 		if h.Kind == block.Events {
 			t.next = h.Next()
 		}
