@@ -3,10 +3,13 @@ package device
 // Logical is a device as a program sees it: CPU:0, GPU:0. Several may share a
 // card.
 type Logical struct {
-	Name    Name
-	Card    *Card // nil for the host
-	Model   Model
-	Limit   int64 // bytes that its allocator may take; 0 for the host
+	Name  Name
+	Card  *Card // nil for the host
+	Model Model
+	Limit int64 // bytes that its allocator may take; 0 for the host
+	// Alone is what Limit would be if nobody else held memory of the card. It
+	// equals Limit where that was configured rather than worked out.
+	Alone   int64
 	Growth  bool
 	FreeNow int64 // bytes free on the card when the device was made
 	Held    int64 // bytes that others held on the card then

@@ -47,7 +47,7 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 	}
 	devices := []*device.Logical{
 		{Name: device.Local("CPU", 0), Model: device.HostModel()},
-		{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: limit},
+		{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: limit, Alone: limit},
 	}
 	b.rt, err = exec.New(exec.Config{
 		Eager: eager, Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,

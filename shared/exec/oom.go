@@ -29,6 +29,11 @@ func (r *Runtime) outOfMemory(q *request) {
 	st := s.memory.Stats()
 	rounded := (q.bytes + granule - 1) / granule * granule
 	v := cause.Decide(r.facts(s, &st, q.bytes, rounded))
+	if d := r.cfg.Devices[s.device]; d.Alone > d.Limit && st.InUse+rounded <= d.Alone {
+		// The limit was worked out from what others had left free; without them
+		// this request would have had room.
+		v.Cause = event.OOMOtherProcess
+	}
 	r.oom = &OOM{
 		Device: s.device, Allocator: s.memory.Name(), Op: r.strings.At(q.op), Tensor: r.strings.At(q.tensor),
 		Step: r.step, Requested: q.bytes, Verdict: v, Stats: st,

@@ -110,19 +110,22 @@ func (h *hardware) contextOf(c *device.Card) bool {
 // add makes the logical devices of one entry of the workload.
 func (h *hardware) add(d *api.Device, c *device.Card) {
 	free := c.Free()
+	context := c.Preset.Context.Value
+	held := max(0, c.Total()-free-context)
 	limits := d.Logical
+	alone := func(limit int64) int64 { return limit }
 	switch {
 	case len(limits) > 0:
 	case d.MemoryLimit > 0:
 		limits = []int64{d.MemoryLimit}
 	default:
 		limits = []int64{device.DefaultLimit(free, c.Reserve(free))}
+		alone = func(int64) int64 { return device.DefaultLimit(free+held, c.Reserve(free+held)) }
 	}
-	context := c.Preset.Context.Value
 	for _, limit := range limits {
 		h.logical = append(h.logical, &device.Logical{
-			Name: device.Local("GPU", len(h.logical)-1), Card: c, Model: c.Preset.Model(), Limit: limit, Growth: d.Growth,
-			FreeNow: free, Context: context, Held: max(0, c.Total()-free-context),
+			Name: device.Local("GPU", len(h.logical)-1), Card: c, Model: c.Preset.Model(), Limit: limit, Alone: alone(limit),
+			Growth: d.Growth, FreeNow: free, Context: context, Held: held,
 		})
 	}
 }
