@@ -93,7 +93,7 @@ func (c *column) putLong(v uint64) {
 
 // headKey is a head in two words, quick to compare.
 type headKey struct {
-	a uint64 // kind, model, category, stream, cause, flags, coding (16 bits)
+	a uint64 // kind, category, stream, cause, flags, model, coding (16 bits)
 	b uint64 // device, peer, allocator (16 bits each)
 }
 
@@ -207,9 +207,10 @@ func (e *Encoder) stepAndText(ev *event.Event) (coding uint16) {
 // head finds or makes the event's row in the table of heads.
 func (e *Encoder) head(ev *event.Event, model uint8, coding uint16) {
 	key := headKey{
-		a: uint64(ev.Kind) | uint64(model)<<8 | uint64(ev.Category)<<16 | uint64(ev.Stream)<<24 |
-			uint64(ev.Cause)<<32 | uint64(ev.Flags)<<40 | uint64(coding)<<48,
-		b: uint64(ev.Device) | uint64(ev.Peer)<<16 | uint64(ev.Allocator)<<32,
+		// In the order of the struct, so that the compiler joins the loads.
+		a: uint64(uint32(ev.Kind)|uint32(ev.Category)<<8|uint32(ev.Stream)<<16|uint32(ev.Cause)<<24) |
+			uint64(ev.Flags)<<32 | uint64(model)<<40 | uint64(coding)<<48,
+		b: uint64(uint32(ev.Device)|uint32(ev.Peer)<<16) | uint64(ev.Allocator)<<32,
 	}
 	s := &e.lookup[((key.a^key.a>>29)*0x9E3779B97F4A7C15+key.b*0xC2B2AE3D27D4EB4F)>>(64-headBits)]
 	if s.key != key || s.row == 0 {
@@ -500,7 +501,7 @@ func (e *Encoder) payload(from, to int) []byte {
 func (e *Encoder) headColumn() []byte {
 	b := make([]byte, 0, 12*len(e.heads))
 	for _, h := range e.heads {
-		b = append(b, byte(h.a), byte(h.a>>8), byte(h.a>>16), byte(h.a>>24), byte(h.a>>32), byte(h.a>>40))
+		b = append(b, byte(h.a), byte(h.a>>40), byte(h.a>>8), byte(h.a>>16), byte(h.a>>24), byte(h.a>>32))
 		b = binary.AppendUvarint(b, h.a>>48)
 		b = binary.AppendUvarint(b, h.b&0xffff)
 		b = binary.AppendUvarint(b, h.b>>16&0xffff)
