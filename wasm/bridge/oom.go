@@ -1,0 +1,274 @@
+package bridge
+
+import (
+	"strconv"
+	"strings"
+
+	"tideline/protocol/event"
+	"tideline/shared/analysis"
+	"tideline/shared/store"
+)
+
+// causeWords is a cause in a few words.
+func causeWords(c event.OOMCause) string {
+	switch c {
+	case event.OOMFull:
+		return "the pool is full"
+	case event.OOMFragmented:
+		return "fragmented"
+	case event.OOMLimitTooLow:
+		return "the limit is below the need"
+	case event.OOMOtherProcess:
+		return "somebody else holds the card"
+	case event.OOMRequestExceedsDevice:
+		return "larger than the device"
+	case event.OOMHostPinnedLimit:
+		return "the pinned host pool is exhausted"
+	case event.OOMRetryable:
+		return "waiting would have sufficed"
+	case event.OOMNotMemory:
+		return "the size is nonsense"
+	}
+	return "the cause is open"
+}
+
+// causeText explains a cause: what it means and what to look at.
+func causeText(c event.OOMCause) string {
+	switch c {
+	case event.OOMFull:
+		return "Even with all free bytes in one piece the request would not fit: less must be alive at this moment. The tables show what was."
+	case event.OOMFragmented:
+		return "There are enough free bytes, but no single hole is large enough. The blocks around the largest hole keep it from growing."
+	case event.OOMLimitTooLow:
+		return "The allocator's own limit is below what the run needs; the device could give more."
+	case event.OOMOtherProcess:
+		return "The driver had too little left because another process holds part of the card."
+	case event.OOMRequestExceedsDevice:
+		return "No setting of the allocator helps: this one request is larger than the memory of the device. Split the tensor or the batch."
+	case event.OOMHostPinnedLimit:
+		return "Page-locked host memory ran out, not the device: fewer or smaller transfers must be in flight."
+	case event.OOMRetryable:
+		return "Frees that were already on their way would have made room."
+	case event.OOMNotMemory:
+		return "The number of bytes asked for is impossible: look for an overflow or an uninitialised size, not for memory."
+	}
+	return "What is known does not decide between the causes."
+}
+
+// oom explains the failed request at or before the cursor, else the first.
+func (s *Session) oom(a *answer, r *request) {
+	list := r.sl.tl.OOMs()
+	if len(list) == 0 {
+		a.key("text").text("No request failed in this timeline.")
+		return
+	}
+	n := 0
+	for i := range list {
+		if list[i].Time <= r.at {
+			n = i
+		}
+	}
+	o := &list[n]
+	a.note("failure " + itoa(int64(n)+1) + " of " + itoa(int64(len(list))) + " · at " + clock(o.Time))
+	m, _ := event.ParseChunkMap(r.sl.tl.Text(o.ChunkMap))
+	if n < len(r.sl.logs) {
+		s.logOOM(a, r.sl.logs[n], m)
+		return
+	}
+	pool := s.oomPool(r.sl, o)
+	if len(m) == 0 && pool != nil {
+		m = pool.ChunkMapAt(o.Time)
+	}
+	held, used, free, largest := m.Totals()
+	a.verdict("Out of memory: "+causeWords(o.Cause), false, oomSentence(r.sl.tl, o, pool, free, largest), causeText(o.Cause))
+	f := []figure{
+		{name: "Asked", value: size(o.Requested), sub: roundedNote(o)},
+		{name: "Free", value: size(free), sub: "in " + plural(int64(holes(m)), "hole")},
+		{name: "Largest hole", value: size(largest), tone: toneIf(largest < o.Size, "bad")},
+		{name: "In use", value: size(used), sub: percent(used, held)},
+		{name: "Reserved", value: size(held)},
+	}
+	if pool != nil && pool.Limit > 0 {
+		f = append(f, figure{name: "Limit", value: size(pool.Limit)})
+	}
+	a.figures(f...)
+	a.strip(m)
+	a.key("tables").list()
+	oomTable(a, r.sl.tl, list)
+	if pool != nil {
+		ids := pool.LiveAt(nil, o.Time)
+		s.heldBy(a, r.sl.tl, pool, ids, o.Time)
+	}
+	holeTable(a, m)
+	a.endList()
+}
+
+func (s *Session) oomPool(sl *slot, o *store.OOM) *store.Pool {
+	if o.Pool >= 0 && o.Pool < len(sl.tl.Pools()) {
+		return sl.tl.Pools()[o.Pool]
+	}
+	return nil
+}
+
+func roundedNote(o *store.OOM) string {
+	if o.Size > o.Requested {
+		return "rounded to " + size(o.Size)
+	}
+	return ""
+}
+
+func toneIf(on bool, t string) string {
+	if on {
+		return t
+	}
+	return ""
+}
+
+func oomSentence(tl *store.Timeline, o *store.OOM, p *store.Pool, free, largest int64) string {
+	var b strings.Builder
+	if op := tl.Text(o.Op); op != "" {
+		b.WriteString(op)
+	} else {
+		b.WriteString("A request")
+	}
+	if o.Step >= 0 {
+		b.WriteString(" in step " + itoa(int64(o.Step)+1))
+	}
+	b.WriteString(" asked for " + size(o.Requested))
+	if p != nil {
+		b.WriteString(" of " + p.Name)
+	}
+	b.WriteString(" while " + size(free) + " were free, the largest hole being " + size(largest) + ".")
+	return b.String()
+}
+
+func oomTable(a *answer, tl *store.Timeline, list []store.OOM) {
+	if len(list) < 2 {
+		return
+	}
+	more := max(0, len(list)-maxRows)
+	a.table("All failed requests", more, []column{{"Time", kTime}, {"Cause", kText}, {"Asked", kBytes}, {"Op", kText}, {"Step", kCount}}, func() {
+		for i := range list[:len(list)-more] {
+			o := &list[i]
+			a.row().num(o.Time).text(causeWords(o.Cause)).num(o.Requested).text(tl.Text(o.Op))
+			if o.Step >= 0 {
+				a.num(int64(o.Step) + 1)
+			} else {
+				a.null()
+			}
+			a.endRow(rowEnd{goes: true, t: o.Time})
+		}
+	})
+}
+
+// heldBy says which ops hold the memory.
+func (s *Session) heldBy(a *answer, tl *store.Timeline, p *store.Pool, ids []int32, at int64) {
+	th := theme(s.theme)
+	a.table("What held the memory, by op", 0, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"", kShare}}, func() {
+		for _, t := range p.TotalsByOp(ids, 40) {
+			a.row().text(firstOf(tl.Text(t.Op), "–")).text(t.Category.String()).num(t.Bytes).num(int64(t.Count)).num(t.Bytes).
+				endRow(rowEnd{color: th.Category[t.Category].Hex(), goes: true, t: at})
+		}
+	})
+}
+
+// logOOM explains a failure that was read out of a log: only what the text
+// says, and what it does not.
+func (s *Session) logOOM(a *answer, r *analysis.Reading, m event.ChunkMap) {
+	text := []string{}
+	if r.Requested.Known {
+		about := ""
+		if !r.Exact {
+			about = "about "
+		}
+		who := firstOf(r.Op, r.ByOp)
+		if who != "" {
+			who = " for " + who
+		}
+		text = append(text, firstOf(r.Allocator, "The allocator")+" was asked for "+about+size(r.Requested.N)+who+".")
+	}
+	if r.LikelyCause != "" {
+		text = append(text, r.LikelyCause)
+	}
+	text = append(text, causeText(r.Decision.Cause))
+	head := "Out of memory: " + causeWords(r.Decision.Cause)
+	if r.Verdict.Undetermined() {
+		head = "Out of memory: what is there does not decide why"
+	}
+	a.verdict(head, r.NotFailure, text...)
+	a.key("facts").list()
+	for _, l := range [][]string{r.Certain, r.Assumed} {
+		for _, x := range l {
+			a.text(x)
+		}
+	}
+	for _, x := range r.Findings {
+		a.text(title(strings.ReplaceAll(x, "_", " ")))
+	}
+	if r.Truncated {
+		a.text("The text was cut; missing: " + firstOf(strings.Join(r.Missing, ", "), "an unknown part") + ".")
+	}
+	a.endList()
+	s.logFigures(a, r)
+	a.strip(m)
+	a.key("tables").list()
+	if len(r.Usage) > 0 {
+		a.table("Holders named by the text", 0, []column{{"What", kText}, {"Bytes", kText}}, func() {
+			for _, u := range r.Usage {
+				a.row().text(u.Node).text(u.Size.Text).endRow(rowEnd{})
+			}
+		})
+	}
+	if len(m) > 0 {
+		sizeTable(a, m)
+		holeTable(a, m)
+		regionTable(a, m)
+	}
+	a.endList()
+}
+
+func (s *Session) logFigures(a *answer, r *analysis.Reading) {
+	var f []figure
+	put := func(name string, known bool, n int64, sub string) {
+		if known {
+			f = append(f, figure{name: name, value: size(n), sub: sub})
+		}
+	}
+	put("Asked", r.Requested.Known, r.Requested.N, r.Basis)
+	put("Limit", r.Limit.Known, r.Limit.N, "")
+	put("Pool", r.Pool.Known, r.Pool.N, "")
+	put("In use", r.InUse.Known, r.InUse.N, "")
+	put("Free", r.Free.Known, r.Free.N, "")
+	put("Largest hole", r.LargestFree.Known, r.LargestFree.N, "")
+	put("Peak", r.Peak.Known, r.Peak.N, "")
+	if r.HasFragmentation {
+		f = append(f, figure{name: "Fragmentation", value: strconv.FormatFloat(100*r.Fragmentation, 'f', 1, 64) + " %"})
+	}
+	if d := r.Decision.Missing; d.Known && d.N > 0 {
+		f = append(f, figure{name: "Missing even compacted", value: size(d.N), tone: "bad"})
+	}
+	a.figures(f...)
+}
+
+// sizeTable groups the chunks in use by size, as the dump's own summary does.
+func sizeTable(a *answer, m event.ChunkMap) {
+	count := map[int64]int64{}
+	var sizes []int64
+	for _, r := range m {
+		for _, c := range r.Chunks {
+			if c.InUse {
+				if count[c.Size] == 0 {
+					sizes = append(sizes, c.Size)
+				}
+				count[c.Size]++
+			}
+		}
+	}
+	sortByTotal(sizes, count)
+	more := max(0, len(sizes)-60)
+	a.table("Chunks in use by size, most bytes first", more, []column{{"Size", kBytes}, {"Chunks", kCount}, {"Together", kBytes}, {"", kShare}}, func() {
+		for _, n := range sizes[:len(sizes)-more] {
+			a.row().num(n).num(count[n]).num(n * count[n]).num(n * count[n]).endRow(rowEnd{})
+		}
+	})
+}

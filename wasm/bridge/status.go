@@ -1,0 +1,326 @@
+package bridge
+
+import (
+	"tideline/protocol/event"
+	"tideline/shared/device"
+	"tideline/shared/draw"
+	"tideline/shared/program"
+	"tideline/shared/store"
+)
+
+// info is what the page needs to know once: models, cards, demos.
+func (s *Session) info() {
+	a := s.out.open()
+	a.key("models").list()
+	for _, name := range program.Models() {
+		a.open().key("name").text(name).key("title").text(modelTitle(name)).key("layers").list()
+		for _, l := range layers(name) {
+			a.text(l)
+		}
+		a.endList().close()
+	}
+	a.endList().key("presets").list()
+	presets := device.Presets()
+	for i := range presets {
+		a.open().key("name").text(presets[i].Name).key("title").text(presets[i].Title).
+			key("total").num(presets[i].Total.Value).close()
+	}
+	a.endList().key("demos").list()
+	for _, d := range demos {
+		a.open().key("id").text(d.id).key("title").text(d.title).key("text").text(d.text).key("fields").text(d.fields).close()
+	}
+	s.out = *a.endList().close()
+}
+
+func modelTitle(name string) string {
+	switch name {
+	case "mlp":
+		return "MLP"
+	case "lenet5":
+		return "LeNet-5"
+	}
+	return name
+}
+
+// layers are the first parts of the names of a model's variables, which is
+// what placement rules are written for.
+func layers(model string) (out []string) {
+	p, err := program.Build(model, program.Options{Batch: 1})
+	if err != nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range p.Variables {
+		name := p.Variables[i].Name
+		for k := range len(name) {
+			if name[k] == '/' {
+				name = name[:k]
+				break
+			}
+		}
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// status is everything about both timelines that the bar and the lanes show.
+func (s *Session) status() {
+	s.arrange()
+	a := s.out.open()
+	a.key("slots").list()
+	for _, sl := range s.slots {
+		if sl == nil {
+			a.null()
+			continue
+		}
+		s.slotStatus(a, sl)
+	}
+	a.endList().key("lanes").list()
+	if sl := s.slots[Current]; sl != nil {
+		for i := range s.lanes {
+			s.laneStatus(a, sl, &s.lanes[i])
+		}
+	}
+	s.out = *a.endList().close()
+}
+
+func (s *Session) slotStatus(a *answer, sl *slot) {
+	t0, t1 := sl.tl.Span()
+	a.open().key("serial").num(int64(sl.serial)).key("name").text(sl.name).key("origin").text(sl.origin)
+	a.key("events").num(sl.tl.Events()).key("first").num(t0).key("last").num(t1)
+	a.key("memory").num(sl.tl.Bytes()).key("skipped").num(sl.tl.Skipped())
+	a.key("state").text(sl.state()).key("ooms").num(int64(len(sl.tl.OOMs())))
+	a.key("settings").truth(len(sl.tl.Settings()) > 0)
+	a.key("modelled").truth(sl.origin == "rerun" || modelledTime(sl.tl))
+	a.key("step")
+	if st, ok := sl.tl.StepAt(t1); ok {
+		a.num(int64(st.Step) + 1)
+	} else {
+		a.num(-1)
+	}
+	settings := sl.tl.Settings()
+	a.key("steps").num(settings.Int("steps"))
+	a.key("metrics").list()
+	for _, m := range sl.metrics() {
+		a.list().text(m.name).real(m.value).endList()
+	}
+	a.endList()
+	if p := sl.mainPool(); p != nil {
+		pk := p.Peak(t0, t1+1, 0)
+		a.key("peak").num(pk.InUse).key("peakTime").num(pk.Time)
+	}
+	var lost int64
+	for _, g := range sl.tl.Gaps() {
+		lost += g.Count
+	}
+	a.key("lost").num(lost).close()
+}
+
+// modelledTime reports whether the run's accelerators have a modelled clock:
+// a card that says so in its facts.
+func modelledTime(tl *store.Timeline) bool {
+	for _, d := range tl.Devices() {
+		if d.Facts.Text("clock") == "modelled" || d.Facts.Text("time") == "modelled" || d.Facts.Text("modelled") == "true" {
+			return true
+		}
+	}
+	return false
+}
+
+func (sl *slot) state() string {
+	end := sl.tl.End()
+	switch {
+	case end.Ended:
+		return end.Reason.String()
+	case sl.origin == "log":
+		return "out of memory log"
+	case sl.done:
+		return "cut short"
+	}
+	return "running"
+}
+
+func (s *Session) settings() {
+	a := s.out.open().key("fields")
+	if sl := s.slots[Current]; sl != nil {
+		f := sl.tl.Settings()
+		a.text(f.Encode())
+	} else {
+		a.text("")
+	}
+	s.out = *a.close()
+}
+
+func theme(n int) *draw.Theme {
+	if n == 1 {
+		return draw.Dark()
+	}
+	return draw.Light()
+}
+
+// colors is the legends again, in the colours of a theme.
+func (s *Session) colors(n int) {
+	s.theme = n
+	a := s.out.open().key("lanes").list()
+	if sl := s.slots[Current]; sl != nil {
+		for i := range s.lanes {
+			a.open().key("key").text(laneKey(&s.lanes[i]))
+			s.legend(a, sl, &s.lanes[i])
+			a.close()
+		}
+	}
+	a.endList().key("tokens").list()
+	for _, t := range theme(n).Tokens() {
+		a.list().text(t.Name).text(t.Color.Hex()).endList()
+	}
+	s.out = *a.endList().close()
+}
+
+func (s *Session) laneStatus(a *answer, sl *slot, l *draw.Lane) {
+	name, sub := laneTitle(sl.tl, l)
+	rows := 1
+	switch l.Kind {
+	case draw.OpLane, draw.TransferLane, draw.InputLane:
+		rows = len(draw.Rows(sl.tl, l))
+	}
+	a.open().key("key").text(laneKey(l)).key("kind").text(laneWord(l.Kind)).
+		key("title").text(name).key("sub").text(sub).key("rows").num(int64(rows))
+	s.legend(a, sl, l)
+	a.close()
+}
+
+// legend lists the colours of a lane with their names: of the categories and
+// classes that occur.
+func (s *Session) legend(a *answer, sl *slot, l *draw.Lane) {
+	th := theme(s.theme)
+	a.key("legend").list()
+	item := func(name string, c draw.Color) { a.open().key("name").text(name).key("color").text(c.Hex()).close() }
+	if l.Kind == draw.MemoryLane {
+		for _, c := range s.categories(sl, l.Pool) {
+			item(c.String(), th.Category[c])
+		}
+	}
+	a.endList()
+}
+
+// categories are those that a pool ever held, top of the stack first.
+func (s *Session) categories(sl *slot, pool int) (out []event.Category) {
+	seen := sl.seen(pool)
+	for c := event.NumCategories - 1; c >= 0; c-- {
+		if seen[c] {
+			out = append(out, event.Category(c))
+		}
+	}
+	return out
+}
+
+// seen finds the categories of a pool by looking at its allocations, from
+// where it stopped the last time.
+func (sl *slot) seen(pool int) *[event.NumCategories]bool {
+	for len(sl.cats) <= pool {
+		sl.cats = append(sl.cats, seenCategories{})
+	}
+	c := &sl.cats[pool]
+	p := sl.tl.Pools()[pool]
+	for n := p.Allocs(); c.upto < n; c.upto++ {
+		if c.all < event.NumCategories {
+			k := p.Alloc(c.upto).Category
+			if int(k) < event.NumCategories && !c.has[k] {
+				c.has[k] = true
+				c.all++
+			}
+		} else {
+			c.upto = n - 1
+		}
+		// What a hundred thousand allocations did not show, the next will
+		// hardly: a look at each of millions would cost too much.
+		if c.upto > 100_000 {
+			c.upto += 63
+		}
+	}
+	return &c.has
+}
+
+type seenCategories struct {
+	upto, all int
+	has       [event.NumCategories]bool
+}
+
+func laneWord(k draw.LaneKind) string {
+	switch k {
+	case draw.MemoryLane:
+		return "memory"
+	case draw.AddressLane:
+		return "address"
+	case draw.OpLane:
+		return "op"
+	case draw.TransferLane:
+		return "transfer"
+	case draw.InputLane:
+		return "input"
+	}
+	return "map"
+}
+
+// laneKey names a lane in questions and answers.
+func laneKey(l *draw.Lane) string {
+	switch l.Kind {
+	case draw.MemoryLane, draw.AddressLane:
+		return laneWord(l.Kind) + "-" + itoa(int64(l.Pool))
+	case draw.OpLane:
+		return laneWord(l.Kind) + "-" + itoa(int64(l.Device))
+	}
+	return laneWord(l.Kind)
+}
+
+func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
+	switch l.Kind {
+	case draw.MemoryLane:
+		p := tl.Pools()[l.Pool]
+		return "Memory", short(tl.Device(p.Device).Name) + " · " + p.Name
+	case draw.AddressLane:
+		p := tl.Pools()[l.Pool]
+		return "Addresses", short(tl.Device(p.Device).Name)
+	case draw.OpLane:
+		return "Ops", short(tl.Device(l.Device).Name)
+	case draw.TransferLane:
+		return "Transfers", "by direction"
+	case draw.InputLane:
+		return "Input", "stages and stalls"
+	}
+	return "Overview", ""
+}
+
+// lane finds a lane by its key, or nil.
+func (s *Session) lane(key string) *draw.Lane {
+	for i := range s.lanes {
+		if laneKey(&s.lanes[i]) == key {
+			return &s.lanes[i]
+		}
+	}
+	return nil
+}
+
+// pool is the pool that a lane is about, else the main one; nil without any.
+func (s *Session) pool(key string) *store.Pool {
+	sl := s.slots[Current]
+	if sl == nil {
+		return nil
+	}
+	if l := s.lane(key); l != nil {
+		switch l.Kind {
+		case draw.MemoryLane, draw.AddressLane:
+			return sl.tl.Pools()[l.Pool]
+		case draw.OpLane:
+			for _, p := range sl.tl.Pools() {
+				if p.Device == l.Device {
+					return p
+				}
+			}
+		}
+	}
+	return sl.mainPool()
+}

@@ -1,0 +1,90 @@
+package bridge
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tideline/protocol/event"
+	"tideline/shared/draw"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func size(n int64) string { return event.FormatBytes(n) }
+
+func clock(ns int64) string { return draw.FormatTime(ns, 0) }
+
+func address(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return itoa(n) + " " + what + "s"
+}
+
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + " %"
+}
+
+// signed writes a difference of bytes.
+func signed(n int64) string {
+	switch {
+	case n == 0:
+		return "same"
+	case n > 0:
+		return "+" + size(n)
+	}
+	return "−" + size(-n)
+}
+
+func tone(n int64) string {
+	switch {
+	case n > 0:
+		return "more"
+	case n < 0:
+		return "less"
+	}
+	return ""
+}
+
+// short is a device's name without what all of them share.
+func short(name string) string {
+	if i := strings.LastIndex(name, "/device:"); i >= 0 {
+		return name[i+len("/device:"):]
+	}
+	return strings.TrimPrefix(name, "/")
+}
+
+// title is a word with a capital.
+func title(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// number reads a word of a question; what is no number is 0.
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		f, _ := strconv.ParseFloat(s, 64)
+		return int64(f)
+	}
+	return n
+}
+
+// sortByTotal orders sizes by the bytes that all chunks of the size hold.
+func sortByTotal(sizes []int64, count map[int64]int64) {
+	slices.SortFunc(sizes, func(x, y int64) int {
+		if c := cmp.Compare(y*count[y], x*count[x]); c != 0 {
+			return c
+		}
+		return cmp.Compare(y, x)
+	})
+}

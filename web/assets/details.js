@@ -1,0 +1,189 @@
+// The details below the lanes: what the cursor or the selection holds. The
+// module answers with figures, a verdict and tables of plain values; this
+// module only lays them out.
+
+import { $, bytes, count, el, nanos } from "./words.js";
+
+const order = ["live", "chunks", "peak", "oom", "transfers", "compare", "twin", "log"];
+
+export class Details {
+  constructor(app) {
+    this.app = app;
+    this.tab = "live";
+    this.sorts = new Map();
+    this.pane = $("pane");
+    this.wanted = 0;
+    const list = document.querySelector("[role=tablist]");
+    list.addEventListener("click", (e) => {
+      const tab = e.target.closest("[role=tab]");
+      if (tab) this.choose(tab.dataset.tab);
+    });
+    list.addEventListener("keydown", (e) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      const i = (order.indexOf(this.tab) + step + order.length) % order.length;
+      this.choose(order[i]);
+      $(`tab-${order[i]}`).focus();
+    });
+  }
+
+  chooseNumber(n) {
+    this.choose(order[n - 1]);
+    $(`tab-${this.tab}`).focus();
+  }
+
+  choose(tab) {
+    if (!order.includes(tab)) return;
+    this.tab = tab;
+    for (const t of document.querySelectorAll("[role=tab]")) {
+      const on = t.dataset.tab === tab;
+      t.setAttribute("aria-selected", on);
+      t.tabIndex = on ? 0 : -1;
+      if (on) t.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
+    this.pane.scrollTop = 0;
+    this.refresh();
+    this.app.remember();
+  }
+
+  badge(tab, text) {
+    const b = $(`tab-${tab}`).querySelector(".badge");
+    b.hidden = !text;
+    b.textContent = text;
+  }
+
+  // refresh asks for the present tab's answer; an answer that is overtaken by
+  // a newer question is dropped.
+  async refresh() {
+    const { app } = this;
+    if (!app.current || !app.view) return;
+    const mine = ++this.wanted;
+    const range = app.selection ?? app.view;
+    const at = app.instant;
+    try {
+      const answer = await app.engine.ask("details", this.tab, Math.round(at), Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "");
+      if (mine === this.wanted) this.#show(answer);
+    } catch (e) {
+      app.trouble(e);
+    }
+  }
+
+  #show(a) {
+    $("tab-note").textContent = a.note ?? "";
+    const nodes = [];
+    if (a.verdict) {
+      nodes.push(el(`div.verdict${a.verdict.calm ? ".calm" : ""}`, {}, el("h3", {}, a.verdict.title), ...a.verdict.text.map((t) => el("p", {}, t))));
+    }
+    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", {}, f))));
+    if (a.figures?.length) {
+      nodes.push(el("dl.figures", {}, ...a.figures.map((f) => el(`div.figure${f.tone ? `.${f.tone}` : ""}`, {}, el("dt", {}, f.name), el("dd", {}, f.value, f.sub ? el("small", {}, ` ${f.sub}`) : null)))));
+    }
+    if (a.strip?.length) nodes.push(strip(a));
+    if (a.text) nodes.push(el("p.pane-note", {}, a.text));
+    a.tables?.forEach((t, i) => nodes.push(this.#table(t, `${this.tab}/${i}`)));
+    const top = this.pane.scrollTop;
+    this.pane.replaceChildren(...nodes);
+    this.pane.scrollTop = top;
+  }
+
+  #table(t, key) {
+    const body = el("tbody");
+    const head = el("tr", {}, ...t.columns.map((c, i) => {
+      const th = el(`th${numeric(c.kind) ? ".num" : ""}`, { scope: "col" });
+      th.append(el("button", { type: "button", onclick: () => {
+        const [by, dir] = this.sorts.get(key) ?? [-1, 0];
+        this.sorts.set(key, [i, by === i ? -dir : numeric(c.kind) ? -1 : 1]);
+        fill();
+      } }, c.name));
+      return th;
+    }));
+    const most = Math.max(1, ...t.rows.map((r) => Math.abs(Number(r.c[t.columns.findIndex((c) => c.kind === "share")]) || 0)));
+    const fill = () => {
+      const [by, dir] = this.sorts.get(key) ?? [-1, 0];
+      const rows = by < 0 || by >= t.columns.length ? t.rows : [...t.rows].sort((a, b) => dir * compare(a.c[by], b.c[by]));
+      [...head.children].forEach((th, i) => {
+        if (i === by) th.setAttribute("aria-sort", dir > 0 ? "ascending" : "descending");
+        else th.removeAttribute("aria-sort");
+      });
+      body.replaceChildren(...rows.map((r) => this.#row(t, r, most)));
+    };
+    fill();
+    const more = t.more ? ` · ${count(t.more)} more not shown` : "";
+    return el("table.data", {}, el("caption", {}, t.caption + more), el("thead", {}, head), body);
+  }
+
+  #row(t, r, most) {
+    const tr = el("tr");
+    t.columns.forEach((c, i) => {
+      const v = r.c[i];
+      const td = el(`td${numeric(c.kind) ? ".num" : ""}${c.kind === "addr" ? ".addr" : ""}`);
+      if (i === 0 && r.color) {
+        const swatch = el("i.swatch");
+        swatch.style.backgroundColor = r.color;
+        td.append(swatch);
+      }
+      if (c.kind === "share") {
+        td.classList.add("bar");
+        const bar = el("span.share");
+        bar.style.width = `${(100 * Math.abs(v)) / most}%`;
+        if (r.color) bar.style.backgroundColor = r.color;
+        td.append(bar);
+      } else td.append(cell(c.kind, v));
+      if (c.kind === "delta" && v) td.classList.add(v > 0 ? "more" : "less");
+      if (c.kind === "text" && String(v).length > 40) td.title = v;
+      tr.append(td);
+    });
+    if (r.t !== undefined) {
+      tr.classList.add("go");
+      tr.tabIndex = 0;
+      const go = () => this.app.goto(r.t, r.t1);
+      tr.addEventListener("click", go);
+      tr.addEventListener("keydown", (e) => e.key === "Enter" && go());
+    }
+    return tr;
+  }
+}
+
+const numeric = (kind) => kind !== "text" && kind !== "addr" && kind !== "share";
+
+const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+
+function cell(kind, v) {
+  if (v === null || v === undefined || v === "") return "–";
+  if (typeof v === "string") return v;
+  switch (kind) {
+    case "bytes":
+      return bytes(v);
+    case "delta":
+      return v === 0 ? "same" : `${v > 0 ? "+" : "−"}${bytes(Math.abs(v))}`;
+    case "time":
+      return nanos(v);
+    case "rate":
+      return `${bytes(v)}/s`;
+    case "count":
+      return count(v);
+    case "percent":
+      return `${(100 * v).toFixed(1)} %`;
+    default:
+      return String(v);
+  }
+}
+
+// strip draws a chunk map as one bar: blocks in use, their unrequested tails,
+// holes, and the largest hole in the warning colour.
+function strip(a) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("viewBox", `0 0 ${a.stripWidth} 10`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", a.stripLabel);
+  for (const [x, w, kind] of a.strip) {
+    const r = document.createElementNS(ns, "rect");
+    for (const [k, v] of Object.entries({ x, y: 0, width: w, height: 10, class: kind })) r.setAttribute(k, v);
+    svg.append(r);
+  }
+  return el("figure.strip", {}, svg, el("figcaption", {}, a.stripLabel));
+}

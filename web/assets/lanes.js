@@ -1,0 +1,260 @@
+// The lanes: their layout, the time axis, and what lies above the picture
+// (ticks, crosshair, selection). All lanes are one canvas, drawn by the module
+// in one go; a lane's element only marks its place.
+
+import { $, bytes, el, nanos, niceStep } from "./words.js";
+
+const plain = { op: [24, 15], transfer: [24, 15], input: [24, 13] }; // pixels: base, per row
+const roomy = { memory: [178, 3], address: [104, 2] }; // pixels: least, share of what is left
+
+export class Lanes {
+  constructor(app) {
+    this.app = app;
+    this.list = [];
+    this.key = "";
+    this.width = 0;
+    this.height = 0;
+    this.dpr = 1;
+    this.root = $("lanes");
+    this.canvases();
+    new ResizeObserver(() => this.layout()).observe(this.root);
+  }
+
+  // canvases makes the two canvases anew: once handed to a worker, a canvas
+  // cannot be handed to the next.
+  canvases() {
+    this.main?.remove();
+    this.main = el("canvas.picture", { "aria-hidden": "true" });
+    this.root.insertBefore(this.main, $("cross").nextSibling);
+    const old = $("minimap-plot").querySelector("canvas");
+    const map = el("canvas", { "aria-hidden": "true" });
+    old.replaceWith(map);
+    this.offered = false;
+    this.minimap = map;
+  }
+
+  offer() {
+    if (this.offered || !this.app.engine.up) return;
+    this.offered = true;
+    for (const [name, canvas] of [["main", this.main], ["map", this.minimap]]) {
+      const off = canvas.transferControlToOffscreen();
+      this.app.engine.tell({ t: "canvas", name, canvas: off }, [off]);
+    }
+  }
+
+  // take follows the list of lanes that the module offers.
+  take(list) {
+    const key = list.map((l) => `${l.key}/${l.rows}/${l.title}`).join();
+    if (key === this.key) return;
+    this.key = key;
+    this.list = list;
+    for (const old of this.root.querySelectorAll(".lane")) old.remove();
+    for (const lane of list) this.root.append(this.#make(lane));
+    this.layout();
+  }
+
+  #make(lane) {
+    const legend = lane.legend?.length ? el("div.legend") : null;
+    if (legend) {
+      lane.legend.forEach((c, i) => {
+        const swatch = el("i");
+        swatch.style.backgroundColor = c.color;
+        lane.swatches = lane.swatches || [];
+        lane.swatches.push(swatch);
+        legend.append(el("div", {}, swatch, el("span", {}, c.name), el("em.value", { hidden: true }, "")));
+        legend.lastChild.dataset.index = i;
+      });
+    }
+    lane.now = el("p.lane-now", {}, "\u00a0");
+    lane.sub2 = el("p.lane-sub", {}, "");
+    lane.ticks = el("div.ticks", { "aria-hidden": "true" });
+    lane.plot = el("div.lane-plot", {
+      role: "img", tabIndex: 0, "aria-label": `${lane.title}, ${lane.sub}. The same as a table: tab “Lane as table”.`,
+    }, lane.ticks);
+    lane.legendNode = legend;
+    lane.node = el("section.lane", { "aria-label": `${lane.title} ${lane.sub}` },
+      el("div.lane-head", {}, el("h3", {}, lane.title, el("span", { title: lane.sub }, lane.sub)), lane.now, lane.sub2, legend),
+      lane.plot);
+    lane.node.dataset.kind = lane.kind;
+    lane.node.dataset.key = lane.key;
+    lane.plot.addEventListener("focus", () => this.app.choose(lane));
+    return lane.node;
+  }
+
+  // layout gives each lane its height, tells the module, and draws.
+  layout() {
+    if (!this.list.length || this.root.clientWidth === 0) return;
+    const narrow = matchMedia("(max-width: 860px)").matches;
+    const heights = this.#heights(narrow);
+    this.list.forEach((l, i) => {
+      l.plot.style.height = `${heights[i]}px`;
+    });
+    const box = this.root.getBoundingClientRect();
+    const first = this.list[0].plot.getBoundingClientRect();
+    this.dpr = Math.max(1, Math.round(devicePixelRatio || 1));
+    this.left = first.left - box.left;
+    this.width = Math.max(1, Math.floor(first.width));
+    const scroll = this.root.scrollTop;
+    const last = this.list.at(-1).plot.getBoundingClientRect();
+    this.height = Math.ceil(last.bottom - box.top + scroll);
+    const places = this.list.map((l, i) => {
+      const r = l.plot.getBoundingClientRect();
+      l.y = Math.round(r.top - box.top + scroll);
+      l.h = Math.round(heights[i]);
+      return `${l.key}:${l.y * this.dpr}:${l.h * this.dpr}`;
+    });
+    Object.assign(this.main.style, {
+      left: `${this.left}px`, top: "0px", width: `${this.width}px`, height: `${this.height}px`,
+    });
+    this.root.style.setProperty("--lanes-height", `${this.height}px`);
+    this.offer();
+    this.app.engine.ask("layout", ...places).catch(() => {});
+    this.app.redraw(true);
+  }
+
+  #heights(narrow) {
+    const fixed = this.list.map((l) => (plain[l.kind] ? plain[l.kind][0] + plain[l.kind][1] * Math.max(1, l.rows) : roomy[l.kind]?.[0] ?? 80));
+    if (narrow) return this.list.map((l, i) => (l.kind === "memory" ? 190 : l.kind === "address" ? 120 : fixed[i]));
+    const spare = this.root.clientHeight - fixed.reduce((a, b) => a + b + 1, 0);
+    const shares = this.list.map((l) => roomy[l.kind]?.[1] ?? 0);
+    const all = shares.reduce((a, b) => a + b, 0);
+    // The legend of a memory lane needs its height whatever is left.
+    return fixed.map((h, i) => Math.floor(h + (spare > 0 && all ? (spare * shares[i]) / all : 0)));
+  }
+
+  // draw asks for both pictures of the present view.
+  draw(all) {
+    const { view, span, engine, theme } = this.app;
+    if (!view || !this.width || !this.offered) return;
+    engine.draw({
+      name: "main", picture: 0, w: this.width * this.dpr, h: this.height * this.dpr, dpr: this.dpr,
+      t0: view.t0, t1: view.t1, theme,
+    });
+    if (!all) return;
+    const r = this.minimap.getBoundingClientRect();
+    engine.draw({
+      name: "map", picture: 1, w: Math.floor(r.width) * this.dpr, h: Math.floor(r.height) * this.dpr, dpr: this.dpr,
+      t0: span.t0, t1: span.t1, theme,
+    });
+  }
+
+  x(t) {
+    const { view } = this.app;
+    return ((t - view.t0) / (view.t1 - view.t0)) * this.width;
+  }
+
+  time(x) {
+    const { view } = this.app;
+    return view.t0 + (x / this.width) * (view.t1 - view.t0);
+  }
+
+  // overlay places what follows the view at once: axis, crosshair, brush.
+  overlay() {
+    const { view, span, hover, cursor, selection } = this.app;
+    if (!view) return;
+    this.#axis(view);
+    place($("hair"), hover, this);
+    place($("pin"), cursor, this);
+    if (cursor !== null) {
+      $("pin").firstChild.textContent = nanos(cursor, view.t1);
+      $("pin").classList.toggle("flip", this.x(cursor) > this.width - 90);
+    }
+    const s = $("selection");
+    s.hidden = !selection;
+    if (selection) {
+      const a = Math.max(0, this.x(selection.t0));
+      const b = Math.min(this.width, this.x(selection.t1));
+      s.hidden = b <= a;
+      Object.assign(s.style, { left: `${a}px`, width: `${Math.max(1, b - a)}px` });
+    }
+    const brush = $("brush");
+    const whole = span.t1 - span.t0 || 1;
+    brush.style.left = `${((view.t0 - span.t0) / whole) * 100}%`;
+    brush.style.width = `${((view.t1 - view.t0) / whole) * 100}%`;
+    brush.setAttribute("aria-valuenow", Math.round(((view.t0 + view.t1) / 2 - span.t0) / whole * 100));
+    brush.setAttribute("aria-valuetext", `${nanos(view.t0)} to ${nanos(view.t1)}`);
+    const out = $("span");
+    out.replaceChildren(el("b", {}, nanos(view.t0, view.t1)), " – ", el("b", {}, nanos(view.t1, view.t1)), ` · ${nanos(view.t1 - view.t0)}`,
+      selection ? ` · selected ${nanos(selection.t1 - selection.t0)}` : "");
+  }
+
+  #axis(view) {
+    const range = view.t1 - view.t0;
+    const step = niceStep(range, Math.max(2, this.width / 96));
+    const marks = [];
+    for (let t = Math.ceil(view.t0 / step) * step; t < view.t1; t += step) {
+      const mark = el("span", {}, nanos(Math.round(t), Math.max(Math.abs(view.t0), Math.abs(view.t1))));
+      mark.style.left = `${this.x(t)}px`;
+      marks.push(mark);
+    }
+    $("axis").replaceChildren(...marks);
+  }
+
+  // scales writes the labels that lie upon the lanes: sizes, limits, rows.
+  scales(answer) {
+    for (const s of answer.lanes) {
+      const lane = this.list.find((l) => l.key === s.key);
+      if (!lane) continue;
+      const nodes = [];
+      const d = this.dpr;
+      for (const t of s.ticks) nodes.push(line("", t.y / d, t.label));
+      for (const m of s.marks) nodes.push(line(`.mark.${m.kind}${m.y / d < 14 ? ".below" : ""}`, m.y / d, m.label));
+      for (const r of s.rows) nodes.push(line(".row-name", r.y / d, r.title));
+      spread(nodes);
+      lane.ticks.replaceChildren(...nodes);
+    }
+  }
+
+  // values writes what each lane holds at an instant into its head.
+  values(at) {
+    for (const lane of this.list) {
+      const v = at?.lanes[lane.key];
+      lane.now.textContent = v?.now ?? "\u00a0";
+      lane.sub2.textContent = v?.sub ?? "";
+      if (!lane.legendNode) continue;
+      [...lane.legendNode.children].forEach((row, i) => {
+        const n = v?.legend?.[i];
+        row.lastChild.hidden = n === undefined;
+        row.lastChild.textContent = n === undefined ? "" : bytes(n, 1);
+        row.classList.toggle("zero", n === 0);
+      });
+    }
+  }
+
+  recolor(list) {
+    for (const l of list) {
+      const mine = this.list.find((x) => x.key === l.key);
+      l.legend?.forEach((c, i) => {
+        if (mine?.swatches?.[i]) mine.swatches[i].style.backgroundColor = c.color;
+      });
+    }
+  }
+
+  laneAt(y) {
+    return this.list.find((l) => y >= l.y && y < l.y + l.h) ?? null;
+  }
+}
+
+function line(classes, y, label) {
+  const node = el(`span${classes}`, {}, el("em", {}, label));
+  node.style.top = `${y}px`;
+  node.y = y;
+  return node;
+}
+
+// spread moves the labels of marks apart that would lie on each other.
+function spread(nodes) {
+  let last = -Infinity;
+  for (const n of nodes.filter((n) => n.classList.contains("mark")).sort((a, b) => a.y - b.y)) {
+    const at = n.y - (n.classList.contains("below") ? 0 : 14);
+    const want = Math.max(at, last + 13);
+    if (want !== at) n.firstChild.style.top = `${want - n.y}px`;
+    last = want;
+  }
+}
+
+function place(node, t, lanes) {
+  const x = t === null ? -1 : lanes.x(t);
+  node.hidden = x < 0 || x > lanes.width;
+  if (!node.hidden) node.style.left = `${x}px`;
+}

@@ -1,0 +1,27 @@
+// The address bar holds the view, so that a link to a run of the agent, or a
+// reload, shows the same thing again: #run=3&from=0&to=1200&at=340&tab=peak.
+
+export function read() {
+  const p = new URLSearchParams(location.hash.slice(1));
+  const number = (k) => (p.has(k) && Number.isFinite(Number(p.get(k))) ? Number(p.get(k)) : null);
+  return { run: p.get("run") ?? "", t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "" };
+}
+
+let timer = 0;
+
+export function write({ run, view, cursor, tab, lane, whole }) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    const p = new URLSearchParams();
+    if (run) p.set("run", run);
+    if (view && !whole) {
+      p.set("from", Math.round(view.t0));
+      p.set("to", Math.round(view.t1));
+    }
+    if (cursor !== null) p.set("at", Math.round(cursor));
+    if (tab && tab !== "live") p.set("tab", tab);
+    if (lane) p.set("lane", lane);
+    const hash = p.toString();
+    if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  }, 150);
+}

@@ -1,0 +1,300 @@
+// The worker: it owns the module, the WebSocket and the canvases, so that
+// neither decoding nor drawing ever holds up the page. The page sends commands
+// as messages {t: …}; answers carry the command's id.
+
+import "./wasm_exec.js";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+let m = null; // the module's exports
+let canvases = {}; // name -> {canvas, context}
+let job = null; // what is loading or rerunning: {id, cancelled}
+let stream = null;
+let lastLines = []; // what the module printed last, for the day it dies
+
+const post = (message, transfer) => self.postMessage(message, transfer || []);
+
+// The Go runtime prints a panic through console.log just before it exits.
+const print = console.log;
+console.log = (...args) => {
+  lastLines.push(args.join(" "));
+  lastLines = lastLines.slice(-40);
+};
+
+async function boot() {
+  const started = performance.now();
+  const go = new self.Go();
+  const answer = await fetch("./tideline.wasm");
+  if (!answer.ok) throw new Error(`the browser module is missing (${answer.status}): run "go run ./build wasm"`);
+  const { instance } = await WebAssembly.instantiateStreaming(answer, go.importObject);
+  go.run(instance).then(() => dead("it ended"), (e) => dead(String(e)));
+  m = instance.exports;
+  post({ t: "ready", info: ask("info"), ms: performance.now() - started });
+}
+
+// dead tells the page that the module is gone for good. A Go program that
+// panicked still answers calls, from a broken runtime, so nothing may be asked
+// of it any more.
+function dead(why) {
+  m = null;
+  stream?.close();
+  const panic = lastLines.find((l) => l.startsWith("panic:") || l.startsWith("fatal error:"));
+  if (panic) print(lastLines.join("\n"));
+  post({ t: "dead", why: panic || why });
+}
+
+// Memory may have grown in any call, which detaches old views: make them anew.
+const memory = (at, n) => new Uint8Array(m.mem.buffer, at, n);
+
+function write(bytes) {
+  const at = m.tl_input(bytes.length);
+  memory(at, bytes.length).set(bytes);
+  return bytes.length;
+}
+
+function ask(command) {
+  const n = m.tl_ask(write(encoder.encode(command)));
+  return JSON.parse(decoder.decode(memory(m.tl_answer(), n)));
+}
+
+// feed gives bytes of a timeline to a slot and throws what the module found
+// wrong with them.
+function feed(slot, bytes) {
+  const n = m.tl_feed(slot, write(bytes));
+  if (n < 0) throw new Error(decoder.decode(memory(m.tl_answer(), -n)));
+}
+
+// breathe lets waiting messages in.
+const channel = new MessageChannel();
+let waiting = [];
+channel.port1.onmessage = () => waiting.shift()?.();
+const breathe = () => new Promise((r) => {
+  waiting.push(r);
+  channel.port2.postMessage(0);
+});
+
+let grownAt = 0;
+function grown(force) {
+  const now = performance.now();
+  if (!force && now - grownAt < 40) return;
+  grownAt = now;
+  post({ t: "grown", status: ask("status"), heap: m.mem.buffer.byteLength });
+}
+
+const commands = {
+  canvas({ name, canvas }) {
+    canvases[name] = { canvas, context: canvas.getContext("2d", { alpha: false, willReadFrequently: true }) };
+  },
+
+  // draw paints one picture and puts only what changed on its canvas.
+  draw({ name, picture, w, h, dpr, t0, t1, theme }) {
+    const c = canvases[name];
+    const start = performance.now();
+    let rects = 0;
+    if (c && w > 0 && h > 0) {
+      if (c.canvas.width !== w || c.canvas.height !== h) {
+        c.canvas.width = w;
+        c.canvas.height = h;
+        m.tl_invalidate(picture);
+      }
+      rects = m.tl_draw(picture, w, h, dpr, t0, t1, theme);
+      if (rects > 0) {
+        const pixels = new Uint8ClampedArray(m.mem.buffer, m.tl_pixels(picture), w * h * 4);
+        const image = new ImageData(pixels, w, h);
+        const r = new Int32Array(m.mem.buffer, m.tl_answer(), rects * 4).slice();
+        for (let i = 0; i < rects; i++) c.context.putImageData(image, 0, 0, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
+      }
+    }
+    post({ t: "drawn", name, t0, t1, rects, ms: performance.now() - start });
+  },
+
+  ask({ id, command }) {
+    post({ t: "answer", id, answer: ask(command) });
+  },
+
+  // open reads a file in pieces, so that the first picture comes early and the
+  // tab never holds the file twice.
+  async open({ id, slot, name, blob }) {
+    const mine = begin(id);
+    ask(`reset\t${slot}\t${name}\tfile`);
+    const size = blob.size;
+    for (let at = 0; at < size && !mine.cancelled; at += 1 << 20) {
+      feed(slot, new Uint8Array(await blob.slice(at, at + (1 << 20)).arrayBuffer()));
+      post({ t: "progress", id, done: Math.min(size, at + (1 << 20)), of: size });
+      grown();
+    }
+    const end = ask(`finish\t${slot}`);
+    if (end.error) throw new Error(end.error);
+    finish(mine, { ...end, blob });
+  },
+
+  log({ id, slot, name, text }) {
+    const n = m.tl_log(slot, write(encoder.encode(`${name.replaceAll("\n", " ")}\n${text}`)));
+    const answer = JSON.parse(decoder.decode(memory(m.tl_answer(), n)));
+    if (answer.error) return post({ t: "failed", id, error: answer.error });
+    grown(true);
+    post({ t: "answer", id, answer });
+  },
+
+  // rerun steps a run of the modelled backend in slices of about a frame.
+  async rerun({ id, fields, name }) {
+    const mine = begin(id);
+    const start = ask(`rerun\t${name}\n${fields}`);
+    if (start.error || start.problems) return finish(mine, start);
+    const parts = [];
+    let more = 1;
+    while (more === 1 && !mine.cancelled) {
+      const until = performance.now() + 20;
+      do more = m.tl_work(64); while (more === 1 && performance.now() < until);
+      const n = m.tl_drain();
+      if (n > 0) parts.push(memory(m.tl_answer(), n).slice());
+      grown();
+      if (more === 1) await breathe();
+    }
+    const end = ask(mine.cancelled ? "rerun-stop" : "rerun-end");
+    const n = m.tl_drain();
+    if (n > 0) parts.push(memory(m.tl_answer(), n).slice());
+    finish(mine, { ...end, blob: new Blob(parts, { type: "application/octet-stream" }) });
+  },
+
+  cancel() {
+    if (job) job.cancelled = true;
+    stream?.close();
+  },
+
+  stream({ id, slot, url, name }) {
+    stream?.close();
+    stream = new Stream(id, slot, url, name);
+  },
+
+  unstream() {
+    stream?.close();
+    stream = null;
+  },
+};
+
+function begin(id) {
+  if (job) job.cancelled = true;
+  job = { id, cancelled: false };
+  return job;
+}
+
+function finish(mine, answer) {
+  if (job === mine) job = null;
+  if (!mine.cancelled || answer) {
+    grown(true);
+    post({ t: "answer", id: mine.id, answer });
+  }
+}
+
+const creditWindow = 8 << 20;
+const subprotocol = "tideline.v1";
+
+// Stream follows one run of the agent: credit, resume after a break, and a
+// close by us after the agent's in-band end.
+class Stream {
+  constructor(id, slot, url, name) {
+    Object.assign(this, { id, slot, url, retries: 0, over: false, taken: 0, parts: [] });
+    ask(`reset\t${slot}\t${name}\tlive`);
+    this.connect();
+  }
+
+  connect() {
+    this.from = ask(`seq\t${this.slot}`).seq;
+    this.socket = new WebSocket(this.url, subprotocol);
+    this.socket.binaryType = "arraybuffer";
+    this.socket.onopen = () => {
+      this.send({ type: "start", from: this.from, credit: creditWindow });
+      post({ t: "stream", id: this.id, state: "open" });
+    };
+    this.socket.onmessage = (e) => this.guard(() => (typeof e.data === "string" ? this.control(JSON.parse(e.data)) : this.blocks(e.data)));
+    this.socket.onclose = () => this.closed();
+  }
+
+  send(message) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  // guard turns a failure into a message: a damaged stream must not take the
+  // page down.
+  guard(work) {
+    try {
+      work();
+    } catch (e) {
+      this.end({ state: "failed", reason: e.message });
+    }
+  }
+
+  blocks(data) {
+    if (!m || this.over) return;
+    const bytes = new Uint8Array(data);
+    feed(this.slot, bytes);
+    this.retries = 0;
+    this.parts.push(data);
+    this.taken += bytes.length;
+    if (this.taken >= creditWindow / 8) {
+      this.send({ type: "credit", credit: this.taken });
+      this.taken = 0;
+    }
+    grown();
+  }
+
+  control(message) {
+    switch (message.type) {
+      case "hello":
+        return post({ t: "stream", id: this.id, state: "hello", run: message.run });
+      case "end":
+        return this.end({ state: "end", reason: message.reason, seq: message.seq });
+      case "error":
+        return this.end({ state: "failed", reason: message.reason });
+    }
+  }
+
+  // end is the in-band end: from here on it is for us to close.
+  end(what) {
+    if (this.over) return;
+    this.over = true;
+    this.send({ type: "bye" });
+    this.socket.close(1000);
+    if (m) {
+      ask(`finish\t${this.slot}`);
+      grown(true);
+    }
+    post({ t: "stream", id: this.id, ...what, blob: new Blob(this.parts) });
+  }
+
+  closed() {
+    if (this.over || !m) return;
+    this.retries++;
+    if (this.retries > 8) return this.end({ state: "lost", reason: "the agent does not answer" });
+    const wait = Math.min(8000, 250 * 2 ** (this.retries - 1));
+    post({ t: "stream", id: this.id, state: "retry", wait });
+    this.timer = setTimeout(() => !this.over && this.guard(() => this.connect()), wait);
+  }
+
+  close() {
+    if (this.over) return;
+    this.over = true;
+    clearTimeout(this.timer);
+    this.send({ type: "bye" });
+    this.socket.close(1000);
+  }
+}
+
+self.onmessage = async ({ data }) => {
+  const { t, id } = data;
+  try {
+    if (!m) throw new Error("the module is not running");
+    await commands[t](data);
+  } catch (e) {
+    if (job && job.id === id) job = null;
+    if (m && t === "open") {
+      ask(`restore\t${data.slot}`); // what was on screen before stays
+      grown(true);
+    }
+    post({ t: "failed", id, name: data.name, command: t, error: e.message });
+  }
+};
+
+boot().catch((e) => post({ t: "dead", why: e.message, boot: true }));
