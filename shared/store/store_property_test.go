@@ -19,7 +19,7 @@ func filled2(t testing.TB, events []event.Event) *Timeline {
 func windows(r *rand.Rand, tl *Timeline) []Window {
 	first, last := tl.Span()
 	out := []Window{{first, last + 1, 97}, {first - 1000, last + 1000, 300}}
-	for range 30 {
+	for range 15 {
 		a := first + r.Int64N(last-first+1)
 		b := a + 1 + r.Int64N(1+r.Int64N(last-first+1))
 		out = append(out, Window{a, b, 1 + r.IntN(200)})
@@ -32,7 +32,7 @@ func windows(r *rand.Rand, tl *Timeline) []Window {
 }
 
 func TestBucketsEqualBruteForce(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		events := random(seed, 9000)
 		tl := filled2(t, events)
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -59,14 +59,14 @@ func TestBucketsEqualBruteForce(t *testing.T) {
 }
 
 func TestLiveSetEqualsBruteForce(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		events := random(seed, 8000)
 		tl := filled2(t, events)
 		first, last := tl.Span()
 		r := rand.New(rand.NewPCG(seed, 2))
 		for _, p := range tl.Pools() {
 			b := newBrute(events, p.Device)
-			for range 60 {
+			for range 30 {
 				at := first - 5 + r.Int64N(last-first+10)
 				n := b.upTo(at)
 				if got, want := p.LiveAt(nil, at), b.liveAt(n); !slices.Equal(got, want) {
@@ -236,7 +236,7 @@ func TestPeakIsTheHighestPoint(t *testing.T) {
 }
 
 func TestSpanBucketsEqualBruteForce(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		events := random(seed, 9000)
 		tl := filled2(t, events)
 		_, last := tl.Span()
