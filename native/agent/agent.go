@@ -14,6 +14,7 @@ import (
 	"tideline/protocol/api"
 	"tideline/shared/device"
 	"tideline/shared/exec"
+	"tideline/shared/launch"
 )
 
 // Limits that hold where Options say nothing.
@@ -35,7 +36,8 @@ type Options struct {
 	Models  []string
 	Demos   []api.Demo
 
-	Backend func() exec.Backend // makes what a run computes with; nil: only time is modelled
+	// Compute gives what a run computes with and on; nil: only time is modelled.
+	Compute func(w *api.Workload) (exec.Backend, launch.Data, error)
 
 	MaxRuns, MaxViewers, Keep int // 0: the defaults
 

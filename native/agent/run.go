@@ -74,8 +74,10 @@ func (a *Agent) Start(w *api.Workload) (api.RunInfo, error) {
 		return api.RunInfo{}, err
 	}
 	return a.Go(w.Name, string(yaml), w.Steps, func(o launch.Options) (launch.Result, error) {
-		if a.opts.Backend != nil {
-			o.Backend = a.opts.Backend()
+		if a.opts.Compute != nil {
+			if o.Backend, o.Data, err = a.opts.Compute(w); err != nil {
+				return launch.Result{}, err
+			}
 		}
 		return launch.Run(*w, o)
 	})

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"fmt"
+
+	"tideline/protocol/event"
+	"tideline/shared/analysis"
+)
+
+type diffCmd struct {
+	A    string `arg:"" help:"Timeline to compare from."`
+	B    string `arg:"" help:"Timeline to compare with."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Run compares two timelines.
+func (d *diffCmd) Run(c *console) error {
+	a, err := summaryOf(c, d.A)
+	if err != nil {
+		return err
+	}
+	b, err := summaryOf(c, d.B)
+	if err != nil {
+		return err
+	}
+	return compare(a, b).print(c, d.JSON)
+}
+
+// summaryOf reads a whole timeline.
+func summaryOf(c *console, name string) (*analysis.Summary, error) {
+	in, err := openTimeline(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.file.Close() }() // it was only read
+	var t *analysis.Timeline
+	err = in.replay(func(strs *event.Strings) event.Sink {
+		t = analysis.NewTimeline(strs)
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.printDamage(c)
+	return t.Summary(), nil
+}
+
+// comparison is two runs side by side.
+type comparison struct {
+	Changed []settingChange `json:"settings,omitempty"`
+	Rows    []comparedRow   `json:"rows"`
+	EndA    string          `json:"end_a"`
+	EndB    string          `json:"end_b"`
+	OOMA    int             `json:"out_of_memory_a"` // how many requests failed
+	OOMB    int             `json:"out_of_memory_b"`
+}
+
+type settingChange struct {
+	Field string `json:"field"`
+	A     string `json:"a"`
+	B     string `json:"b"`
+}
+
+type comparedRow struct {
+	What string `json:"what"`
+	Unit string `json:"unit"` // bytes, nanoseconds, count
+	A    int64  `json:"a"`
+	B    int64  `json:"b"`
+}
+
+func compare(a, b *analysis.Summary) *comparison {
+	x := &comparison{Changed: changedSettings(a.Settings, b.Settings), OOMA: len(a.Failures), OOMB: len(b.Failures), EndA: endWord(a), EndB: endWord(b)}
+	x.row("steps", "count", a.Steps, b.Steps)
+	x.row("time", "nanoseconds", a.Nanos, b.Nanos)
+	for _, name := range allocatorNames(a, b) {
+		p, q := allocatorOf(a, name), allocatorOf(b, name)
+		x.row(name+" peak in use", "bytes", p.PeakInUse, q.PeakInUse)
+		x.row(name+" peak reserved", "bytes", p.PeakReserved, q.PeakReserved)
+		for cat := range event.NumCategories {
+			if p.PeakByCategory[cat] != 0 || q.PeakByCategory[cat] != 0 {
+				x.row("  at the peak: "+event.Category(cat).String(), "bytes", p.PeakByCategory[cat], q.PeakByCategory[cat])
+			}
+		}
+		x.row(name+" allocations", "count", p.Allocs, q.Allocs)
+	}
+	x.compareTransfers(a, b)
+	x.row("stalls", "count", a.Stalls.Count, b.Stalls.Count)
+	x.row("stalled", "nanoseconds", a.Stalls.Nanos, b.Stalls.Nanos)
+	return x
+}
+
+func (x *comparison) row(what, unit string, a, b int64) {
+	x.Rows = append(x.Rows, comparedRow{what, unit, a, b})
+}
+
+func (x *comparison) compareTransfers(a, b *analysis.Summary) {
+	sum := func(s *analysis.Summary, cause event.TransferCause) (n, bytes int64) {
+		for _, t := range s.Transfers {
+			if t.Cause == cause {
+				return t.Count, t.Bytes
+			}
+		}
+		return 0, 0
+	}
+	for cause := event.CauseUnknown; ; cause++ {
+		if _, known := event.ParseTransferCause(cause.String()); !known {
+			return
+		}
+		na, ba := sum(a, cause)
+		nb, bb := sum(b, cause)
+		if na > 0 || nb > 0 {
+			x.row("transfers, "+cause.String(), "bytes", ba, bb)
+		}
+	}
+}
+
+func endWord(s *analysis.Summary) string {
+	if !s.Ended {
+		return "cut short"
+	}
+	return s.End.String()
+}
+
+// allocatorNames lists the allocators of both, those of a first.
+func allocatorNames(a, b *analysis.Summary) []string {
+	var names []string
+	seen := make(map[string]bool)
+	for _, s := range []*analysis.Summary{a, b} {
+		for i := range s.Allocators {
+			if n := s.Allocators[i].Name; !seen[n] {
+				seen[n] = true
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+func allocatorOf(s *analysis.Summary, name string) analysis.AllocatorSummary {
+	for _, a := range s.Allocators {
+		if a.Name == name {
+			return a
+		}
+	}
+	return analysis.AllocatorSummary{}
+}
+
+func changedSettings(a, b event.Fields) []settingChange {
+	var out []settingChange
+	for _, f := range a {
+		if v, ok := b.Get(f.Key); !ok || v != f.Value {
+			out = append(out, settingChange{f.Key, f.Value, v})
+		}
+	}
+	for _, f := range b {
+		if _, ok := a.Get(f.Key); !ok {
+			out = append(out, settingChange{f.Key, "", f.Value})
+		}
+	}
+	return out
+}
+
+func (x *comparison) print(c *console, asJSON bool) error {
+	if asJSON {
+		return printJSON(c, x)
+	}
+	for _, s := range x.Changed {
+		c.say("%s: %s -> %s\n", s.Field, orDefault(s.A), orDefault(s.B))
+	}
+	var t table
+	t.row("", "A", "B", "B − A")
+	t.row("ended", x.EndA, x.EndB, "")
+	for _, r := range x.Rows {
+		switch r.Unit {
+		case "bytes":
+			t.row(r.What, size(r.A), size(r.B), change(r.A, r.B))
+		case "nanoseconds":
+			t.row(r.What, span(r.A), span(r.B), signed(span, r.B-r.A))
+		default:
+			t.row(r.What, fmt.Sprint(r.A), fmt.Sprint(r.B), signed(func(n int64) string { return fmt.Sprint(n) }, r.B-r.A))
+		}
+	}
+	t.row("requests out of memory", fmt.Sprint(x.OOMA), fmt.Sprint(x.OOMB), signed(func(n int64) string { return fmt.Sprint(n) }, int64(x.OOMB-x.OOMA)))
+	t.print(c)
+	return nil
+}
+
+func orDefault(s string) string {
+	if s == "" {
+		return "(default)"
+	}
+	return s
+}
+
+func signed(show func(int64) string, n int64) string {
+	switch {
+	case n > 0:
+		return "+" + show(n)
+	case n < 0:
+		return "−" + show(-n)
+	}
+	return "0"
+}

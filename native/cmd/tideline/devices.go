@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+
+	"tideline/shared/device"
+)
+
+type devicesCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// presetInfo is a preset as JSON. Bytes, bytes per second, operations per
+// second.
+type presetInfo struct {
+	Name         string `json:"name"`
+	Title        string `json:"title"`
+	Compute      string `json:"compute_capability"`
+	Total        int64  `json:"total"`
+	TotalFrom    string `json:"total_source"`
+	Available    int64  `json:"default_limit"`
+	FLOPS        int64  `json:"flops"`
+	FLOPSFrom    string `json:"flops_source"`
+	MemBandwidth int64  `json:"mem_bandwidth"`
+	H2D          int64  `json:"h2d"`
+	D2H          int64  `json:"d2h"`
+}
+
+// Run lists the virtual cards.
+func (d *devicesCmd) Run(c *console) error {
+	var list []presetInfo
+	for _, p := range device.Presets() {
+		card, err := device.NewMachine(nil).Card(p.Name, &p)
+		if err != nil {
+			return fmt.Errorf("make a %s: %w", p.Name, err)
+		}
+		card.Hold(p.Context.Value)
+		free := card.Free()
+		list = append(list, presetInfo{
+			Name: p.Name, Title: p.Title, Compute: fmt.Sprintf("%d.%d", p.Major, p.Minor), Total: p.Total.Value, TotalFrom: p.Total.From.String(),
+			Available: device.DefaultLimit(free, card.Reserve(free)), FLOPS: p.FLOPS.Value, FLOPSFrom: p.FLOPS.From.String(),
+			MemBandwidth: p.MemBandwidth.Value, H2D: p.H2D.Value, D2H: p.D2H.Value,
+		})
+	}
+	if d.JSON {
+		return printJSON(c, list)
+	}
+	c.say("Virtual cards, for devices: [{preset: NAME}] in a workload. Memory and\nallocation are exact; times are modelled from these figures.\n\n")
+	var t table
+	t.row("preset", "card", "total", "for a program", "TFLOP/s", "GB/s")
+	for _, p := range list {
+		t.row(p.Name, p.Title, size(p.Total), size(p.Available), fmt.Sprintf("%.1f", float64(p.FLOPS)/1e12), fmt.Sprintf("%.0f", float64(p.MemBandwidth)/1e9))
+	}
+	t.print(c)
+	return nil
+}

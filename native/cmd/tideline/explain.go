@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+
+	"tideline/native/explain"
+)
+
+type explainCmd struct {
+	File string `arg:"" help:"Timeline or out-of-memory log; - is the standard input."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Run explains a file.
+func (x *explainCmd) Run(c *console) error {
+	in, name := c.in, "standard input"
+	if x.File != "-" {
+		f, err := os.Open(x.File)
+		if err != nil {
+			return fmt.Errorf("explain a file: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in, name = f, x.File
+	}
+	return explain.Explain(name, in, c.out, explain.Options{JSON: x.JSON, Width: width(c)})
+}
+
+// width is the terminal's, or 0.
+func width(c *console) int {
+	if f, ok := c.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 0
+}

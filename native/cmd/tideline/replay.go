@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"tideline/native/replay"
+	"tideline/protocol/api"
+	"tideline/protocol/event"
+	"tideline/shared/alloc/bfc"
+	"tideline/shared/analysis"
+	"tideline/shared/launch"
+)
+
+type replayCmd struct {
+	File    string   `arg:"" optional:"" help:"Timeline to rerun."`
+	Set     []string `placeholder:"FIELD=VALUE" help:"Change a setting, such as devices.0.growth=false or batch=48." sep:"none"`
+	Answers string   `placeholder:"TRACE" help:"Answer an allocation trace, gzipped or plain (-: standard input), with the BFC allocator's addresses."`
+	Profile string   `enum:"current,classic" default:"current" help:"With --answers: which generation of TensorFlow's allocator (current, classic)."`
+	Log     string   `placeholder:"FILE" help:"With --answers: write what the allocator logs."`
+	Op      string   `placeholder:"NAME" help:"With --answers: name of the running op in the log."`
+	Maps    string   `placeholder:"PREFIX" help:"With --answers: write memory maps to PREFIX-0.pb and so on."`
+	Output  string   `short:"o" placeholder:"FILE" help:"Write the rerun as a timeline."`
+	JSON    bool     `name:"json" help:"Print the comparison as JSON."`
+}
+
+// Run reruns a timeline or answers a trace.
+func (r *replayCmd) Run(ctx context.Context, c *console) error {
+	switch {
+	case r.Answers != "" && r.File != "":
+		return usage("give a timeline to rerun or --answers TRACE, not both")
+	case r.Answers != "":
+		return r.answer(c)
+	case r.File == "":
+		return usage("give a timeline to rerun, or an allocation trace with --answers TRACE")
+	}
+	before, err := summaryOf(c, r.File)
+	if err != nil {
+		return err
+	}
+	w, err := r.changed(before)
+	if err != nil {
+		return err
+	}
+	after, err := r.rerun(ctx, w)
+	if err != nil {
+		return err
+	}
+	if !r.JSON {
+		c.say("A is %s, B the rerun with modelled times.\n", r.File)
+	}
+	if err := compare(before, after).print(c, r.JSON); err != nil {
+		return err
+	}
+	switch {
+	case len(after.Failures) > 0 && after.End == event.EndOutOfMemory:
+		return errOutOfMemory
+	case after.End != event.EndDone:
+		return fmt.Errorf("the rerun ended early: %s %s", after.End, after.EndText)
+	}
+	return nil
+}
+
+// changed is the timeline's workload with the settings applied.
+func (r *replayCmd) changed(s *analysis.Summary) (*api.Workload, error) {
+	if len(s.Settings) == 0 {
+		return nil, fmt.Errorf("%s does not say what was run: only timelines of Tideline's own runs can be rerun", r.File)
+	}
+	w, problems := api.FromFields(s.Settings)
+	if len(problems) > 0 {
+		return nil, &fileProblems{r.File, problems}
+	}
+	if err := applySets(w, r.Set); err != nil {
+		return nil, err
+	}
+	if problems := w.Validate(launch.Known()); len(problems) > 0 {
+		return nil, usageError{problems}
+	}
+	w.Defaults()
+	return w, nil
+}
+
+// rerun runs a workload on the modelled backend.
+func (r *replayCmd) rerun(ctx context.Context, w *api.Workload) (*analysis.Summary, error) {
+	g := &going{file: r.File, w: w, output: r.Output}
+	if r.Output != "" && same(r.File, r.Output) {
+		return nil, usage("%s would be overwritten by its own rerun: choose another name with -o", r.File)
+	}
+	if err := g.open(true); err != nil {
+		return nil, err
+	}
+	cmd := runCmd{Modelled: true}
+	cmd.together(ctx, []*going{g}, &progress{})
+	if err := errors.Join(g.err, g.finish()); err != nil {
+		return nil, fmt.Errorf("rerun %s: %w", r.File, err)
+	}
+	return g.timeline.Summary(), nil
+}
+
+func (r *replayCmd) answer(c *console) (err error) {
+	in := c.in
+	if r.Answers != "-" {
+		f, err := os.Open(r.Answers)
+		if err != nil {
+			return fmt.Errorf("open the trace: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	o := replay.Options{OpName: r.Op, MapPrefix: r.Maps}
+	if r.Profile == bfc.Classic.String() {
+		o.Profile = bfc.Classic
+	}
+	if r.Log != "" {
+		f, createErr := os.Create(r.Log)
+		if createErr != nil {
+			return fmt.Errorf("write the allocator's log: %w", createErr)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		o.Log = f
+	}
+	if err := replay.Answers(in, c.out, o); err != nil {
+		return fmt.Errorf("answer %s: %w", r.Answers, err)
+	}
+	return nil
+}

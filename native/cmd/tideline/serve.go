@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tideline/examples"
+	"tideline/native/agent"
+	"tideline/native/agent/record"
+	"tideline/protocol/api"
+	"tideline/protocol/event"
+	"tideline/shared/device"
+	"tideline/shared/launch"
+	"tideline/web/ui"
+)
+
+const defaultAddress = agent.DefaultAddress
+
+type serveCmd struct {
+	File  []string `arg:"" optional:"" help:"Timelines, or out-of-memory logs, to open in the page."`
+	Addr  string   `default:"${addr}" help:"Address to listen on; port 0 takes any free one."`
+	Host  []string `placeholder:"NAME" help:"Name, beside localhost, that browsers may call this machine by."`
+	Token string   `env:"TIDELINE_TOKEN" help:"Token that requests must carry; random by default."`
+	Data  string   `placeholder:"DIR" help:"Folder for recordings; the user's cache folder by default."`
+	Open  bool     `help:"Open the page in the default browser."`
+	JSON  bool     `name:"json" help:"Print the address as JSON."`
+}
+
+// Run serves until the command is interrupted.
+func (s *serveCmd) Run(ctx context.Context, c *console) error {
+	if s.Token != "" && len(s.Token) < 8 {
+		return usage("--token has %d characters, too few to keep anybody out: take at least 8, or leave it out for a random one", len(s.Token))
+	}
+	o, err := s.options(c)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close() }() // said below when it matters
+	for _, name := range s.File {
+		src, err := openFile(c, name)
+		if err != nil {
+			return err
+		}
+		a.Serve(filepath.Base(name), src)
+	}
+	l, err := agent.Listen(ctx, s.Addr)
+	if err != nil {
+		return err
+	}
+	url := a.URL(l)
+	if s.JSON {
+		if err := printJSON(c, map[string]string{"url": url, "addr": l.Addr().String(), "token": a.Token(), "data": o.Data}); err != nil {
+			return err
+		}
+	} else {
+		c.say("Tideline is at %s\nRecordings are kept in %s\nStop it with Ctrl-C.\n", url, o.Data)
+	}
+	if s.Open {
+		if err := openBrowser(ctx, url); err != nil {
+			c.note("tideline: open the browser: %v: open the address yourself\n", err)
+		}
+	}
+	if err := a.ServeOn(ctx, l); err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+func (s *serveCmd) options(c *console) (agent.Options, error) {
+	known := launch.Known()
+	o := agent.Options{
+		Version: version(), Page: ui.Handler(ui.Options{Agent: true}), Token: s.Token, Data: s.Data, Hosts: s.Host,
+		Models: known.Models, Presets: presets(), Compute: compute,
+		Log: func(line string) { c.note("%s\n", line) },
+	}
+	if o.Data == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return o, fmt.Errorf("find a folder for recordings (give one with --data): %w", err)
+		}
+		o.Data = filepath.Join(cache, "tideline")
+	}
+	var err error
+	o.Demos, err = demos()
+	return o, err
+}
+
+func presets() []api.Preset {
+	var out []api.Preset
+	for _, p := range device.Presets() {
+		out = append(out, api.Preset{Name: p.Name, Title: p.Title, Total: p.Total.Value})
+	}
+	return out
+}
+
+// demos are the example workloads. The first line of each is a remark that
+// says what it shows.
+func demos() ([]api.Demo, error) {
+	names, err := examples.Files.ReadDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("list the examples: %w", err)
+	}
+	var out []api.Demo
+	for _, n := range names {
+		text, err := examples.Files.ReadFile(n.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read the example %s: %w", n.Name(), err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		out = append(out, api.Demo{
+			Name: strings.TrimSuffix(n.Name(), ".yaml"), Title: strings.TrimSpace(strings.TrimPrefix(first, "#")), YAML: string(text),
+		})
+	}
+	return out, nil
+}
+
+// openFile opens a timeline, or what can be told as one, for watching.
+func openFile(c *console, name string) (record.Source, error) {
+	in, err := openTimeline(name)
+	if err != nil {
+		return nil, err
+	}
+	if in.stream == nil {
+		defer func() { _ = in.file.Close() }() // it was only read
+		return in.inMemory()
+	}
+	st, err := in.file.Stat()
+	if err != nil {
+		_ = in.file.Close() // as above
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	src, err := record.Open(in.file, st.Size(), in.file.Close)
+	if err != nil {
+		_ = in.file.Close() // as above
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	for _, d := range src.Damage() {
+		c.note("%s: %v; everything else can be seen\n", name, d)
+	}
+	return src, nil
+}
+
+// inMemory records what is not a .tideline, so that it streams like one.
+func (in *input) inMemory() (record.Source, error) {
+	var rec *record.Recording
+	err := in.replay(func(strs *event.Strings) event.Sink {
+		rec = record.New(new(record.Memory), strs, false)
+		return rec
+	})
+	if finishErr := rec.Finish(); err == nil {
+		err = finishErr
+	}
+	return rec, err
+}

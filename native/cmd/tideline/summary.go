@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"tideline/protocol/event"
+	"tideline/shared/analysis"
+	"tideline/shared/launch"
+)
+
+// runSummary is what a run came to, for people and as JSON. Sizes are bytes,
+// times nanoseconds.
+type runSummary struct {
+	Workload  string             `json:"workload"`
+	Name      string             `json:"name"`
+	State     string             `json:"state"`
+	Message   string             `json:"message,omitempty"`
+	Steps     int                `json:"steps"`
+	OfSteps   int                `json:"of_steps"`
+	Modelled  int64              `json:"modelled_nanos"`
+	Took      int64              `json:"took_nanos"`
+	Events    uint64             `json:"events"`
+	Memory    []allocatorSummary `json:"memory"`
+	Transfers []transferSummary  `json:"transfers"`
+	Stalls    stallSummary       `json:"stalls"`
+	Metrics   map[string]float64 `json:"metrics,omitempty"`
+	OOM       *oomSummary        `json:"out_of_memory,omitempty"`
+	File      string             `json:"file,omitempty"`
+	FileBytes int64              `json:"file_bytes,omitempty"`
+	Error     string             `json:"error,omitempty"` // of the recording
+
+	metricOrder []string
+}
+
+type allocatorSummary struct {
+	Device       string           `json:"device"`
+	Allocator    string           `json:"allocator"`
+	PeakInUse    int64            `json:"peak_in_use"`
+	PeakReserved int64            `json:"peak_reserved"`
+	Limit        int64            `json:"limit,omitempty"`
+	Allocs       int64            `json:"allocations"`
+	ByCategory   map[string]int64 `json:"peak_by_category"`
+}
+
+type transferSummary struct {
+	Cause string `json:"cause"`
+	Count int64  `json:"count"`
+	Bytes int64  `json:"bytes"`
+}
+
+type stallSummary struct {
+	Count int64 `json:"count"`
+	Nanos int64 `json:"nanos"`
+}
+
+type oomSummary struct {
+	Device      string `json:"device"`
+	Allocator   string `json:"allocator"`
+	Op          string `json:"op"`
+	Requested   int64  `json:"requested"`
+	Cause       string `json:"cause"`
+	Free        int64  `json:"free"`
+	LargestFree int64  `json:"largest_free"`
+	Explanation string `json:"explanation"`
+}
+
+func summarise(g *going, took time.Duration) *runSummary {
+	res := &g.result
+	s := &runSummary{
+		Workload: g.file, Name: g.w.Name, State: res.Reason.String(), Message: res.Message, Steps: res.Steps, OfSteps: g.w.Steps,
+		Modelled: res.Nanos, Took: int64(took), Events: res.Events, File: g.output, Transfers: []transferSummary{},
+	}
+	sum := g.timeline.Summary()
+	s.Memory = allocatorSummaries(sum)
+	for _, t := range sum.Transfers {
+		s.Transfers = append(s.Transfers, transferSummary{t.Cause.String(), t.Count, t.Bytes})
+	}
+	s.Stalls = stallSummary{sum.Stalls.Count, sum.Stalls.Nanos}
+	for _, m := range res.Metrics {
+		if s.Metrics == nil {
+			s.Metrics = make(map[string]float64)
+		}
+		s.Metrics[m.Name] = m.Value
+		s.metricOrder = append(s.metricOrder, m.Name)
+	}
+	if res.OOM != nil {
+		s.OOM = explainOOM(res, sum)
+	}
+	if g.output != "" {
+		if st, err := os.Stat(g.output); err == nil {
+			s.FileBytes = st.Size()
+		}
+	}
+	return s
+}
+
+func allocatorSummaries(sum *analysis.Summary) []allocatorSummary {
+	out := make([]allocatorSummary, 0, len(sum.Allocators))
+	for i := range sum.Allocators {
+		a := &sum.Allocators[i]
+		x := allocatorSummary{
+			Device: a.Device, Allocator: a.Name, PeakInUse: a.PeakInUse, PeakReserved: a.PeakReserved, Limit: a.Limit.N, Allocs: a.Allocs,
+			ByCategory: make(map[string]int64),
+		}
+		for cat, bytes := range a.PeakByCategory {
+			if bytes != 0 {
+				x.ByCategory[event.Category(cat).String()] = bytes
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// print writes the summary for people.
+func (s *runSummary) print(c *console) {
+	c.say("%s: %s, %d of %s, %s modelled, %s here\n", s.Name, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Modelled), span(s.Took))
+	if s.Message != "" && s.OOM == nil {
+		c.say("  %s\n", s.Message)
+	}
+	if len(s.Memory) > 0 {
+		var t table
+		t.row("  device", "allocator", "peak in use", "peak reserved", "limit", "at the peak")
+		for _, m := range s.Memory {
+			limit := "none"
+			if m.Limit > 0 {
+				limit = size(m.Limit)
+			}
+			t.row("  "+m.Device, m.Allocator, size(m.PeakInUse), size(m.PeakReserved), limit, largestCategories(m.ByCategory))
+		}
+		t.print(c)
+	}
+	for _, x := range s.Transfers {
+		c.say("  transfers: %s in %d, %s\n", size(x.Bytes), x.Count, x.Cause)
+	}
+	if s.Stalls.Count > 0 {
+		c.say("  stalls: %d waits for input, %s in all\n", s.Stalls.Count, span(s.Stalls.Nanos))
+	}
+	for _, name := range s.metricOrder {
+		c.say("  %s: %.4g\n", name, s.Metrics[name])
+	}
+	if s.OOM != nil {
+		c.say("\n%s\n", wrap(s.OOM.Explanation, 78))
+	}
+	if s.File != "" {
+		c.say("  wrote %s: %s, %s\n", s.File, count(s.Events, "event"), size(s.FileBytes))
+	}
+	if s.Error != "" {
+		c.note("tideline: %s\n", s.Error)
+	}
+}
+
+// largestCategories names the two that hold most.
+func largestCategories(by map[string]int64) string {
+	var parts []string
+	for range 2 {
+		best := ""
+		for cat := range event.NumCategories { // in a fixed order, not the map's
+			name := event.Category(cat).String()
+			if by[name] > 0 && (best == "" || by[name] > by[best]) && !contains(parts, name) {
+				best = name
+			}
+		}
+		if best == "" {
+			break
+		}
+		parts = append(parts, best+" "+size(by[best]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func contains(parts []string, name string) bool {
+	for _, p := range parts {
+		if strings.HasPrefix(p, name+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// explainOOM says in a paragraph what happened, why, and what to try.
+func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
+	o := res.OOM
+	x := &oomSummary{
+		Allocator: o.Allocator, Op: o.Op, Requested: o.Requested, Cause: o.Cause.String(), Free: o.Free, LargestFree: o.Largest,
+	}
+	limit := int64(0)
+	for _, d := range res.Devices {
+		if d.ID == o.Device {
+			x.Device, limit = d.Name, d.Limit
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Out of memory on %s in step %d: op %s asked allocator %s for %s", x.Device, res.Steps, o.Op, o.Allocator, size(o.Requested))
+	if limit > 0 {
+		fmt.Fprintf(&b, " of its %s", size(limit))
+	}
+	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o.Cause))
+	if n := len(sum.Failures); n > 0 && len(sum.Failures[n-1].ByKind) > 0 {
+		h := sum.Failures[n-1].ByKind[0]
+		fmt.Fprintf(&b, " Most memory is held by %s: %s in %s.", h.Name, size(h.Bytes), count(h.Blocks, "block"))
+	}
+	x.Explanation = b.String()
+	return x
+}
+
+// causeWords says what a verdict means and which settings bear on it. Whether
+// one of them helps is for a rerun to show.
+func causeWords(cause event.OOMCause) string {
+	switch cause {
+	case event.OOMFull:
+		return "The memory is simply full: no arrangement of what is in use would fit the request. A smaller batch needs less; \"tideline replay FILE --set batch=N\" tries one."
+	case event.OOMFragmented:
+		return "It is fragmented: enough bytes are free, but not in one piece. Fixed batch sizes leave fewer holes, and one region (growth off) keeps free memory together; \"tideline replay FILE --set devices.0.growth=false\" tries it."
+	case event.OOMLimitTooLow:
+		return "The request is more than the allocator may have: its limit is what memory_limit or logical grants, or else what the card had free at the start less a reserve. Raise the limit, or make the batch smaller."
+	case event.OOMOtherProcess:
+		return "Another program holds the card's memory. With growth on in both, each takes only what it needs."
+	case event.OOMRequestExceedsDevice:
+		return "The request is larger than the device: no setting but a smaller batch or another device helps."
+	case event.OOMHostPinnedLimit:
+		return "It is the pool of pinned host memory that is exhausted, not the device."
+	case event.OOMRetryable:
+		return "Memory on its way back would have sufficed: the request came too early."
+	case event.OOMNotMemory:
+		return "The size makes no sense: this is a mistake in the program, not a lack of memory."
+	case event.OOMUndetermined:
+	}
+	return "Why is not certain from what is known."
+}
+
+// wrap breaks a paragraph into lines of at most width characters.
+func wrap(s string, width int) string {
+	var b strings.Builder
+	n := 0
+	for i, word := range strings.Fields(s) {
+		if i > 0 {
+			if n+1+len(word) > width {
+				b.WriteByte('\n')
+				n = 0
+			} else {
+				b.WriteByte(' ')
+				n++
+			}
+		}
+		b.WriteString(word)
+		n += len(word)
+	}
+	return b.String()
+}
