@@ -86,3 +86,8 @@ func (m *machine) fetch(t testing.TB, name string) []float32 {
 	t.Fatalf("nothing is fetched as %q", name)
 	return nil
 }
+
+// ints gives a value's elements.
+func (m *machine) ints(v program.ValueID) []int64 {
+	return kernel.Ints(m.values[v])[:m.p.Values[v].Shape.Elements()]
+}

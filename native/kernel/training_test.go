@@ -1,0 +1,121 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"tideline/native/dataset"
+	"tideline/native/feed"
+	"tideline/shared/pipeline"
+	"tideline/shared/program"
+)
+
+// Both models must learn: after a short run over real digits, through the
+// real pipeline, more than 95 % of digits that they never saw are right.
+func TestModelsLearnTheDigits(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		opt   program.Options
+		steps int
+		want  float32
+		long  bool // left out by -short
+	}{
+		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "sgd"}, 225, 0.95, true},
+		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "sgd"}, 450, 0.95, true},
+		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "adam"}, 60, 0.85, false},
+		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "adam"}, 90, 0.80, false},
+	} {
+		t.Run(c.model+" "+c.opt.Optimizer, func(t *testing.T) {
+			if c.long && testing.Short() {
+				t.Skip("the long runs are for go test without -short")
+			}
+			loss, accuracy := train(t, c.model, c.opt, c.steps)
+			t.Logf("%d steps: loss %.3f, %.1f %% of %d held-out digits right", c.steps, loss, 100*accuracy, dataset.HeldOutCount)
+			if accuracy <= c.want {
+				t.Errorf("%.1f %% right after %d steps, want more than %.0f", 100*accuracy, c.steps, 100*c.want)
+			}
+		})
+	}
+}
+
+// train runs a model over the training digits and gives loss and accuracy on
+// those held out.
+func train(t testing.TB, model string, opt program.Options, steps int) (loss, accuracy float32) {
+	t.Helper()
+	p, err := program.Build(model, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t, p, 1)
+	size := int(p.Values[p.Inputs[0]].Shape[1])
+	digits, err := dataset.Training()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := feed.New(feed.Options{
+		Settings: pipeline.Settings{
+			Elements: digits.Len(), Batch: []int{opt.Batch}, Batches: steps,
+			Shuffle: digits.Len(), Seed: 1, Map: pipeline.Map{Parallel: 2}, Prefetch: 2,
+		},
+		Map:    func(i int32, image []float32) (int64, error) { return digits.Map(i, image, size) },
+		Pixels: size * size,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for {
+		b, err := f.Next()
+		if err != nil {
+			break
+		}
+		m.feed(b.Images, b.Labels)
+		m.step(t)
+	}
+	return evaluate(t, m, model)
+}
+
+func (m *machine) feed(images []float32, labels []int64) {
+	copy(m.floats(m.p.Inputs[0]), images)
+	copy(m.ints(m.p.Inputs[1]), labels)
+}
+
+// evaluate runs the model's evaluation over the held-out digits with the
+// weights of m.
+func evaluate(t testing.TB, m *machine, model string) (loss, accuracy float32) {
+	t.Helper()
+	_, held, err := dataset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Build(model, program.Options{Batch: held.Len()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newMachine(t, p, 1)
+	for id := range e.vars {
+		copy(e.vars[id], m.vars[id])
+	}
+	data := dataset.Of(held)
+	elements := make([]int32, held.Len())
+	for i := range elements {
+		elements[i] = int32(i)
+	}
+	for i, v := range p.Inputs {
+		if err := data.Fill(elements, i, &p.Values[v], e.values[v]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.step(t)
+	return e.fetch(t, "loss")[0], e.fetch(t, "accuracy")[0]
+}
+
+// Two runs must give the same weights to the last bit, whatever the order in
+// which cores finish.
+func TestTrainingIsReproducible(t *testing.T) {
+	opt := program.Options{Batch: 32, Train: true, Optimizer: "adam"}
+	loss1, acc1 := train(t, "lenet5", opt, 12)
+	loss2, acc2 := train(t, "lenet5", opt, 12)
+	if loss1 != loss2 || acc1 != acc2 {
+		t.Errorf("loss %v and %v, accuracy %v and %v", loss1, loss2, acc1, acc2)
+	}
+}
