@@ -184,7 +184,7 @@ func (r *Renderer) gaps(c *canvas, tl *store.Timeline, v *View) {
 		if g.Time < v.T0 || g.Time >= v.T1 {
 			continue
 		}
-		x, w := v.x(g.Time), 2*v.dpr()
+		x, w := v.x(g.Time), v.dpr()
 		c.rect(x-w, 0, x+w+1, c.h, r.palette.lane)
 		for i := -w; i <= w; i++ {
 			c.hatch(x+i, x+w+i, 0, c.h, 4*v.dpr(), r.palette.line, 256)

@@ -141,6 +141,9 @@ func (t *Timeline) deviceFacts(e *event.Event) bool {
 
 // pool is the event's pool, made when it is new.
 func (t *Timeline) pool(e *event.Event) *Pool {
+	if p := t.lastPool; p != nil && p.Device == e.Device && p.Allocator == e.Allocator {
+		return p
+	}
 	key := uint64(e.Device)<<16 | uint64(e.Allocator)
 	i, ok := t.poolIdx.get(key)
 	if !ok {
@@ -148,7 +151,8 @@ func (t *Timeline) pool(e *event.Event) *Pool {
 		t.poolIdx.put(key, i)
 		t.pools = append(t.pools, newPool(int(i), e.Device, e.Allocator))
 	}
-	return t.pools[i]
+	t.lastPool = t.pools[i]
+	return t.lastPool
 }
 
 // trackKey tells tracks apart. Only stages are told apart by name, and they

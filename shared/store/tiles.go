@@ -48,15 +48,32 @@ const (
 type tiles struct {
 	levels []vector[Tile]
 	shift  uint8
-	// Of the open tile, for each cell: bytes in use now and at most, and by
-	// category.
-	fill  [Cells]int64
-	high  [Cells]int64
-	cat   [Cells][numCats]int64
-	catHi [Cells][numCats]int64
+	cells  [Cells]fill
 	// dirty are the cells that may differ from the last tile.
 	dirty [Cells / 64]uint64
 	last  Tile
+}
+
+// fill is a cell of the open tile.
+type fill struct {
+	now  int64          // bytes in use
+	high int64          // at most, in the tile's time
+	top  int64          // the most that one category had in it
+	by   uint8          // which one
+	cat  [numCats]int64 // bytes in use by category
+}
+
+// settle makes the cell's highest what it holds now; false when it was so.
+func (f *fill) settle() bool {
+	best, by := f.cat[0], 0
+	for c, n := range f.cat {
+		if n > best {
+			best, by = n, c
+		}
+	}
+	was := f.high != f.now || f.top != best || int(f.by) != by
+	f.high, f.top, f.by = f.now, best, uint8(by)
+	return was
 }
 
 // init starts with cells of 256 bytes: the least that any allocator hands out.
@@ -67,22 +84,26 @@ func (t *tiles) cover(layout int64) {
 	for layout > Cells<<t.shift {
 		t.shift++
 		for i := range Cells / 2 {
-			t.join(i, 2*i, 2*i+1)
+			t.cells[i] = t.cells[2*i]
+			t.cells[i].join(&t.cells[2*i+1])
 		}
-		for i := Cells / 2; i < Cells; i++ {
-			t.fill[i], t.high[i] = 0, 0
-			t.cat[i], t.catHi[i] = [numCats]int64{}, [numCats]int64{}
+		clear(t.cells[Cells/2:])
+		for i := range t.dirty {
+			t.dirty[i] = ^uint64(0)
 		}
-		t.dirty = [Cells / 64]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 	}
 }
 
-func (t *tiles) join(to, a, b int) {
-	t.fill[to] = t.fill[a] + t.fill[b]
-	t.high[to] = t.high[a] + t.high[b]
-	for c := range numCats {
-		t.cat[to][c] = t.cat[a][c] + t.cat[b][c]
-		t.catHi[to][c] = t.catHi[a][c] + t.catHi[b][c]
+// join adds a neighbour. Both may have been at their fullest at different
+// moments: until the tile ends, the sum is a bound.
+func (f *fill) join(o *fill) {
+	f.now += o.now
+	f.high += o.high
+	if o.top > f.top {
+		f.top, f.by = o.top, o.by
+	}
+	for c, n := range o.cat {
+		f.cat[c] += n
 	}
 }
 
@@ -107,28 +128,26 @@ func (t *tiles) add(off, size int64, c int, sign int64) {
 
 func (t *tiles) cell(i, c int, n int64) {
 	t.dirty[i>>6] |= 1 << (i & 63)
-	t.fill[i] += n
-	t.cat[i][c] += n
-	if n > 0 {
-		t.high[i] = max(t.high[i], t.fill[i])
-		t.catHi[i][c] = max(t.catHi[i][c], t.cat[i][c])
+	f := &t.cells[i]
+	f.now += n
+	f.cat[c] += n
+	f.high = max(f.high, f.now)
+	if f.cat[c] > f.top {
+		f.top, f.by = f.cat[c], uint8(c)
 	}
 }
 
 // close ends the open tile and begins the next one.
 func (t *tiles) close() {
 	t.refresh()
-	t.store(0, t.last)
-	dirty := t.dirty
-	t.dirty = [Cells / 64]uint64{}
-	for w, set := range dirty {
+	t.store(0, &t.last)
+	for w, set := range t.dirty {
 		for ; set != 0; set &= set - 1 {
 			i := w<<6 + bits.TrailingZeros64(set)
-			if t.high[i] != t.fill[i] || t.catHi[i] != t.cat[i] {
-				// The next tile begins with less than this one's highest.
-				t.dirty[w] |= 1 << (i & 63)
+			// A cell whose next tile begins as this one ends is clean.
+			if !t.cells[i].settle() {
+				t.dirty[w] &^= 1 << (i & 63)
 			}
-			t.high[i], t.catHi[i] = t.fill[i], t.cat[i]
 		}
 	}
 }
@@ -145,35 +164,29 @@ func (t *tiles) refresh() {
 }
 
 func (t *tiles) encode(i int) uint8 {
-	if t.high[i] <= 0 {
+	f := &t.cells[i]
+	if f.high <= 0 {
 		return 0
 	}
-	best := 0
-	for c := 1; c < numCats; c++ {
-		if t.catHi[i][c] > t.catHi[i][best] {
-			best = c
-		}
-	}
-	f := t.high[i] * 15 >> t.shift
-	return uint8(min(max(f, 1), 15)<<4 | int64(best))
+	return uint8(min(max(f.high*15>>t.shift, 1), 15)<<4 | int64(f.by))
 }
 
 // store puts a tile on a level, and when it is the last of its four, the four
 // together on the next.
-func (t *tiles) store(l int, x Tile) {
+func (t *tiles) store(l int, x *Tile) {
 	if l == len(t.levels) {
 		t.levels = append(t.levels, vector[Tile]{})
 	}
-	t.levels[l].push(x)
+	t.levels[l].push(*x)
 	n := t.levels[l].n
 	if n%tileLevelFan != 0 {
 		return
 	}
-	up := x // the latest is the widest
+	up := *x // the latest is the widest
 	for k := 2; k <= tileLevelFan; k++ {
 		up.Join(t.levels[l].at(n - k))
 	}
-	t.store(l+1, up)
+	t.store(l+1, &up)
 }
 
 // Join makes t the tile of its own time and that of o.
@@ -259,7 +272,7 @@ func (t *tiles) over(dst *Tile, a, b, n int) {
 }
 
 func (t *tiles) bytes() int64 {
-	n := int64(2*Cells*(1+numCats)) * 8
+	n := int64(Cells * (4 + numCats) * 8)
 	for i := range t.levels {
 		n += t.levels[i].bytes(tileBytes)
 	}

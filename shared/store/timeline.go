@@ -30,6 +30,8 @@ type Timeline struct {
 	places   []Place
 	settings event.Fields
 	end      End
+
+	lastPool *Pool // of the last event that had one: most follow each other
 }
 
 // New returns an empty timeline whose string ids are those of strings, which the
