@@ -82,6 +82,20 @@ func (f *failure) whyFull() string {
 	if m := f.Shortfall(); m.Known && m.N > 0 {
 		s += fmt.Sprintf("; even perfectly packed, %s would be missing", bytesOf(m.N))
 	}
+	return s + "." + f.wasted()
+}
+
+// wasted tells of memory that is in use only because chunks were handed out
+// larger than asked for.
+func (f *failure) wasted() string {
+	text := known(f.Waste.N, f.Waste.Known && f.InUse.Known && f.Waste.N >= f.InUse.N/20 && f.Waste.N > 0, f.WasteText)
+	if text == "" {
+		return ""
+	}
+	s := fmt.Sprintf(" %s of what is in use are unused tails: the allocator hands out a chunk of less than twice the request whole", text)
+	if m := f.Shortfall(); m.Known && f.Waste.Known && f.Waste.N >= m.N && m.N > 0 {
+		s += ", and that is more than what is missing"
+	}
 	return s + "."
 }
 
@@ -114,7 +128,7 @@ func (f *failure) whyLimit() string {
 	if f.LikelyCause == "other_process_before_start" {
 		return s + ". Without a configured limit TensorFlow takes what is free at its start, so nearly the whole card was probably held by something else by then."
 	}
-	return s + "; without that limit the device would have had room."
+	return s + "; without that limit the device would have had room." + f.wasted()
 }
 
 func (f *failure) whyOther() string {

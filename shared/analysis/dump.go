@@ -135,6 +135,7 @@ func (r *Reading) chunks(d *bfclog.Dump) {
 		r.FreeChunks = r.BinFree
 		if !d.FreeOnly {
 			r.UsedChunks = cause.Of(inUse)
+			r.tails(d)
 		}
 	}
 	if n, _, ok := d.SummaryTotals(); ok {
@@ -145,6 +146,26 @@ func (r *Reading) chunks(d *bfclog.Dump) {
 	}
 	r.summary(d)
 	r.regions(d)
+}
+
+// tails compares what the bins have in use with what was requested of them.
+// The figures are rounded, so only a waste beyond their error is told.
+func (r *Reading) tails(d *bfclog.Dump) {
+	var used, requested span
+	for _, b := range d.Bins {
+		used.lo, used.hi = used.lo+b.Used.Lo, used.hi+b.Used.Hi
+		requested.lo, requested.hi = requested.lo+b.Requested.Lo, requested.hi+b.Requested.Hi
+		if !b.Used.Known || !b.Requested.Known {
+			return
+		}
+	}
+	if r.InUse.Known {
+		used = exactly(r.InUse.N)
+	}
+	lo, hi := used.lo-requested.hi, used.hi-requested.lo
+	if lo > 0 && hi-lo < lo/4 {
+		r.WasteText = bfclog.Human(lo/2 + hi/2)
+	}
 }
 
 func (r *Reading) summary(d *bfclog.Dump) {

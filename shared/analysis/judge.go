@@ -45,6 +45,7 @@ type facts struct {
 	// recorded is the cause that was decided at the moment of failure, by the
 	// same rules but with what the driver said just then. It has precedence.
 	recorded event.OOMCause
+	async    bool // the stream-ordered allocator's text: the driver keeps the pool
 	// state: the input holds more than the request itself.
 	state     bool
 	truncated bool
@@ -58,6 +59,7 @@ func dumpFacts(r *Reading, d *bfclog.Dump) facts {
 		pool:      spanOf(r.Pool).or(spanOfSize(d.Pool)),
 		inUse:     spanOf(r.InUse).or(spanOfSize(d.InUse.Or(d.SumTotal))),
 		refused:   len(d.Refusals) > 0,
+		async:     d.Async,
 		state:     d.Begun(),
 		truncated: d.Truncated,
 	}
@@ -98,6 +100,14 @@ func (r *Reading) judge(f facts) {
 		c, decided = f.recorded, true
 	}
 	r.Verdict = Verdict(c.String())
+	if f.async && (c == event.OOMFragmented || c == event.OOMFull || c == event.OOMOtherProcess) {
+		// The pool is the driver's: how much of it is idle is not in the text.
+		decided = false
+	}
+	if f.request.known && f.request.lo > largestCard && !f.fixed.DeviceTotal.Known && !r.HostPinned && c != event.OOMNotMemory {
+		c, decided = event.OOMRequestExceedsDevice, true // whatever the device is
+		r.Verdict = RequestExceedsDevice
+	}
 	r.Decision.Cause = c
 	if !decided || c == event.OOMUndetermined {
 		r.Verdict = r.undecided(&f)
@@ -212,10 +222,13 @@ func (r *Reading) asyncPool(f *facts) (Verdict, bool) {
 	if free.N >= f.request.hi {
 		return DriverRefusedDespiteFree, true
 	}
-	if f.inUse.known && total.N-free.N-f.inUse.hi >= f.request.hi-free.N {
+	if !f.inUse.known {
+		return UndeterminedNoState, true
+	}
+	if total.N-free.N-f.inUse.hi >= f.request.hi-free.N {
 		return FragmentedPoolOrCached, true
 	}
-	return "", false
+	return Full, true
 }
 
 // Numbers of equal chunks. A training step rarely keeps a hundred tensors of
@@ -243,6 +256,7 @@ func (r *Reading) findings(f *facts) {
 	share, ok := r.DominantShare()
 	add(ok && share > 0.5 && r.DominantCount.N == 1, "one_chunk_dominates")
 	add(f.refused && r.Verdict != OtherProcess, "driver_refused")
+	add(r.Verdict == OtherProcess && r.Free.Known && !r.FreeIsOfLimit && f.request.known && r.Free.N >= f.request.hi, string(Fragmented))
 	add(len(r.Pinned) > 0, "host_pinned_refused")
 	add(r.Collected, "regions_given_back")
 	add(r.NotFailure, "caller_can_do_without")
@@ -258,7 +272,7 @@ func (r *Reading) oversized(add func(bool, string)) {
 			x++
 		}
 	}
-	add(len(r.Bar) == 100 && x >= 10, "oversized_chunks")
+	add(len(r.Bar) == 100 && x >= 10 || r.Waste.N > 0 && r.Waste.N >= r.InUse.N/10, "oversized_chunks")
 }
 
 // certainties says what holds although the verdict is open.

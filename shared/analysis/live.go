@@ -31,6 +31,7 @@ type Failure struct {
 // names carry the totals, in bytes.
 const (
 	PartialKey          = "partial"
+	FormatKey           = "format" // of AllocatorFacts: imported, from this sort of text
 	ReportedInUse       = "in use (reported)"
 	ReportedPeak        = "peak in use (reported)"
 	ReportedPool        = "pool (reported)"
@@ -85,7 +86,7 @@ func (r *Reading) replaceTotals(f *Failure) {
 	r.Missing = []string{"a part of the chunk list"}
 	r.InUse, r.Pool, r.Free, r.LargestFree = f.InUse, f.Pool, f.Free, f.LargestFree
 	r.UsedChunks, r.FreeChunks, r.Regions, r.RegionSizes = amount{}, amount{}, amount{}, nil
-	r.DominantSize, r.DominantCount, r.LargestUsed = amount{}, amount{}, amount{}
+	r.DominantSize, r.DominantCount, r.LargestUsed, r.Waste = amount{}, amount{}, amount{}, amount{}
 	r.FreeIsOfLimit = !r.Pool.Known
 	if _, _, _, listed := r.Map.Totals(); !r.LargestFree.Known || r.LargestFree.N != listed {
 		r.LargestFreeAt = 0
@@ -110,13 +111,14 @@ func (r *Reading) fromMap(m event.ChunkMap) {
 		r.Available = cause.Of(max(0, r.Limit.N-pool))
 	}
 	sizes := map[int64]int64{}
-	var nUsed, nFree int64
+	var nUsed, nFree, waste int64
 	for i := range m {
 		r.RegionSizes = append(r.RegionSizes, m[i].Size)
 		for _, c := range m[i].Chunks {
 			if c.InUse {
 				nUsed++
 				sizes[c.Size]++
+				waste += max(0, c.Size-c.Requested)
 				continue
 			}
 			nFree++
@@ -128,6 +130,7 @@ func (r *Reading) fromMap(m event.ChunkMap) {
 	r.Regions = cause.Of(int64(len(m)))
 	r.UsedChunks, r.FreeChunks = cause.Of(nUsed), cause.Of(nFree)
 	r.ListedUsed, r.ListedFree = r.UsedChunks, r.FreeChunks
+	r.Waste = cause.Of(waste)
 	r.ListedUsedBytes, r.ListedFreeBytes = r.InUse, r.Free
 	r.commonest(sizes)
 }

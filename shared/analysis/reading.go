@@ -76,6 +76,8 @@ type Reading struct {
 	LargestUsed                   amount
 	DominantSize, DominantCount   amount
 	OversizedTail                 amount
+	Waste                         amount // in use, but not requested: tails of chunks handed out whole
+	WasteText                     string // the same as far as rounded text tells it
 	Regions                       amount // a count
 	RegionSizes, Refusals, Pinned []int64
 	Growth                        bfclog.Tri

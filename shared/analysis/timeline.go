@@ -106,6 +106,7 @@ type allocatorState struct {
 	refusals []int64
 	known    bool
 	partial  bool
+	imported bool
 }
 
 type live struct {
@@ -255,6 +256,7 @@ func (t *Timeline) allocatorFacts(e *event.Event) {
 		a.out.Limit = cause.Of(e.Size)
 	}
 	a.partial = f.Text(PartialKey) == "true"
+	a.imported = f.Text(FormatKey) != ""
 	if g, ok := f.Get("growth"); ok {
 		a.growth = bfclog.No
 		if g == "true" || g == "1" || g == "yes" {
@@ -366,6 +368,9 @@ func (t *Timeline) failure(e *event.Event) {
 		out.Problem = err.Error()
 	} else {
 		out.Reading = r
+		if a.imported {
+			r.Waste = amount{} // what was requested of a chunk is not in a log
+		}
 		a.out.Fragmentation = max(a.out.Fragmentation, r.Fragmentation)
 	}
 	out.ByKind, out.ByOp = t.holders(a)

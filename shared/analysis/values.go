@@ -97,6 +97,8 @@ func (r *Reading) chunkValues(v *Values) {
 	} else {
 		v.null("dominant_share")
 	}
+	v.amount("internal_waste_bytes", r.Waste)
+	v.text("internal_waste_text", r.WasteText)
 	v.amount("oversized_tail_bytes_if_one_tensor_each", r.OversizedTail)
 }
 

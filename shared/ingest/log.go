@@ -136,7 +136,7 @@ func deviceName(d *bfclog.Dump, r *analysis.Reading) string {
 }
 
 func allocatorFields(d *bfclog.Dump, r *analysis.Reading) event.Fields {
-	f := event.Fields{{Key: "name", Value: orUnknown(d.Allocator)}, {Key: "kind", Value: "bfc"}, {Key: "format", Value: r.FormatVariant}}
+	f := event.Fields{{Key: "name", Value: orUnknown(d.Allocator)}, {Key: "kind", Value: "bfc"}, {Key: analysis.FormatKey, Value: r.FormatVariant}}
 	switch r.Growth {
 	case bfclog.Yes:
 		f.Set("growth", "true")

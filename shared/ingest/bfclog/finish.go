@@ -153,9 +153,11 @@ func (d *Dump) listComplete() bool {
 		return false
 	}
 	if len(d.Summary) > 0 && d.SumTotal.Known {
-		if n, _ := d.summaryTotals(); n != used {
+		n, bytes := d.summaryTotals()
+		if n != used {
 			return false
 		}
+		confirmed = confirmed || bytes == usedBytes && Human(bytes) == d.SumTotal.Text
 	}
 	if !d.RegionLines && !d.Pool.Known {
 		if _, ok := d.FreeInBins(); !ok {
