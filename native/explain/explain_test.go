@@ -68,6 +68,16 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestTheGuideShowsWhatIsPrinted keeps the example in the guide true.
+func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
+	guide := string(read(t, "../../docs/guide/out-of-memory.md"))
+	for _, line := range strings.Split(string(read(t, "testdata/05-tf-bfc-2023-cifar-fragmented.txt")), "\n") {
+		if !strings.Contains(guide, strings.TrimRight("    "+line, " ")+"\n") {
+			t.Errorf("the guide lacks the line %q", line)
+		}
+	}
+}
+
 // TestJSONOfCases compares the JSON of every case of the kind with its
 // expected object, every field but the prose.
 func TestJSONOfCases(t *testing.T) {
