@@ -36,7 +36,7 @@ type request struct {
 	bytes    int64
 	op       event.StringID
 	tensor   event.StringID
-	shape    string // for the message of a failure
+	what     string // shape and type, for the message of a failure
 	space    spaceID
 	category event.Category
 	noRetry  bool

@@ -108,7 +108,7 @@ func (r *Runtime) clear(in []bufferID) {
 func (r *Runtime) output(p *Plan, n *node, o int) (bufferID, bool) {
 	t := &p.tensors[n.out[o]]
 	return r.allocate(request{
-		bytes: t.bytes, op: n.name, tensor: t.name, shape: t.shape, space: t.space, category: t.category,
+		bytes: t.bytes, op: n.name, tensor: t.name, what: t.what, space: t.space, category: t.category,
 	})
 }
 

@@ -29,7 +29,7 @@ func (r *Runtime) outOfMemory(q *request) {
 	st := s.memory.Stats()
 	rounded := (q.bytes + granule - 1) / granule * granule
 	v := cause.Decide(r.facts(s, &st, q.bytes, rounded))
-	if d := r.cfg.Devices[s.device]; d.Alone > d.Limit && st.InUse+rounded <= d.Alone {
+	if d := r.cfg.Devices[s.device]; d.Alone > d.Limit && st.InUse+rounded > d.Limit && st.InUse+rounded <= d.Alone {
 		// The limit was worked out from what others had left free; without them
 		// this request would have had room.
 		v.Cause = event.OOMOtherProcess
@@ -38,8 +38,12 @@ func (r *Runtime) outOfMemory(q *request) {
 		Device: s.device, Allocator: s.memory.Name(), Op: r.strings.At(q.op), Tensor: r.strings.At(q.tensor),
 		Step: r.step, Requested: q.bytes, Verdict: v, Stats: st,
 	}
-	r.Log(s.device, event.Failure, fmt.Sprintf("OOM when allocating tensor with shape%s and type %s on %s by allocator %s [op %s]",
-		q.shape, "float", r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op))
+	what := q.what
+	if what == "" {
+		what = fmt.Sprintf("shape[%d] and type uint8", q.bytes)
+	}
+	r.Log(s.device, event.Failure, fmt.Sprintf("OOM when allocating tensor with %s on %s by allocator %s [op %s]",
+		what, r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op))
 	r.ev = event.Event{
 		Kind: event.OutOfMemory, Device: s.device, Allocator: s.id, Size: rounded, Requested: q.bytes, Op: q.op,
 		Tensor: q.tensor, Step: r.step, Cause: uint8(v.Cause), Text: r.strings.ID(s.memory.ChunkMap().Encode()),

@@ -45,7 +45,7 @@ type tensor struct {
 	first, n int32 // its out-edges in Plan.edges, in order of creation
 	bytes    int64
 	name     event.StringID
-	shape    string
+	what     string // shape and type, as TensorFlow's messages write them
 	space    spaceID
 	kind     tensorKind
 	category event.Category
@@ -222,12 +222,28 @@ func (c *compiler) tensor(v program.ValueID, dev event.DeviceID, kind tensorKind
 	val := &c.p.Values[v]
 	id := tensorID(len(c.plan.tensors))
 	c.plan.tensors = append(c.plan.tensors, tensor{
-		value: v, from: noTensor, bytes: val.Bytes(), name: c.r.strings.ID(val.Name), shape: val.Shape.String(),
+		value: v, from: noTensor, bytes: val.Bytes(), name: c.r.strings.ID(val.Name), what: describe(val),
 		space: c.r.memory[dev], kind: kind, category: categories[val.Role],
 	})
 	c.outs = append(c.outs, nil)
 	c.at[memoryOf{v, dev}] = id
 	return id
+}
+
+// describe writes a tensor's shape and type as TensorFlow's message on a failed
+// allocation does, with the C++ names of types.
+func describe(v *program.Value) string {
+	name := v.DType.String()
+	switch v.DType {
+	case program.Float32:
+		name = "float"
+	case program.Float64:
+		name = "double"
+	case program.Float16:
+		name = "half"
+	default:
+	}
+	return "shape" + v.Shape.String() + " and type " + name
 }
 
 var categories = [...]event.Category{

@@ -124,7 +124,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	for i, t := range p.inputs {
 		x := &p.tensors[t]
 		id, ok := r.allocate(request{
-			bytes: x.bytes, op: r.names.batch, tensor: x.name, shape: x.shape, space: r.hostSpace, category: event.Input,
+			bytes: x.bytes, op: r.names.batch, tensor: x.name, what: x.what, space: r.hostSpace, category: event.Input,
 		})
 		if !ok {
 			return r.failed

@@ -18,7 +18,7 @@ type flight struct {
 // staging buffer in the pinned pool; then the copy is ordered.
 func (r *Runtime) copyTo(from bufferID, t *tensor, op event.StringID) (bufferID, bool) {
 	to, ok := r.allocate(request{
-		bytes: t.bytes, op: op, tensor: t.name, shape: t.shape, space: t.space, category: t.category,
+		bytes: t.bytes, op: op, tensor: t.name, what: t.what, space: t.space, category: t.category,
 	})
 	if !ok {
 		return 0, false
@@ -180,7 +180,7 @@ const wakeUp = 20_000
 // in host memory and, for an accelerator, sent there.
 func (r *Runtime) constantBuffer(t *tensor, op event.StringID, fill func([]byte)) (bufferID, bool) {
 	return r.initial(request{
-		bytes: t.bytes, op: op, tensor: t.name, shape: t.shape, space: t.space, category: event.Constant,
+		bytes: t.bytes, op: op, tensor: t.name, what: t.what, space: t.space, category: event.Constant,
 	}, fill)
 }
 
