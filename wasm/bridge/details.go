@@ -365,11 +365,11 @@ func (s *Session) compare(a *answer, r *request) {
 	list := store.Compare(base.tl, cur.tl, 40) // so that a difference is A minus B
 	b0, b1 := base.span()
 	c0, c1 := cur.span()
+	list = accelerators(base.tl, cur.tl, list)
 	var f []figure
-	for _, d := range list {
-		if d.PeakA == d.PeakB && d.ReservedA == d.ReservedB && len(list) > 1 && len(f) > 0 {
-			continue
-		}
+	for i := range list {
+		d := &list[i]
+		d.Name = short(d.Name)
 		f = append(f,
 			figure{name: "Peak in use, " + d.Name, value: size(d.PeakB), sub: signed(d.PeakB - d.PeakA), tone: tone(d.PeakB - d.PeakA)},
 			figure{name: "Reserved", value: size(d.ReservedB), sub: signed(d.ReservedB - d.ReservedA), tone: tone(d.ReservedB - d.ReservedA)})
@@ -387,7 +387,12 @@ func (s *Session) compare(a *answer, r *request) {
 	}
 	a.figures(f...)
 	a.key("facts").list()
-	for _, c := range changes(base.tl.Settings(), cur.tl.Settings()) {
+	changed := changes(base.tl.Settings(), cur.tl.Settings())
+	for i, c := range changed {
+		if i == 6 && len(changed) > 7 {
+			a.text("and " + plural(int64(len(changed)-i), "more setting"))
+			break
+		}
 		a.text(c)
 	}
 	a.endList()
@@ -412,6 +417,27 @@ func (s *Session) compare(a *answer, r *request) {
 		})
 	}
 	a.endList()
+}
+
+// accelerators are the differences on accelerators, else all there are: what
+// the host holds is told in its own lane.
+func accelerators(a, b *store.Timeline, list []store.Difference) []store.Difference {
+	kind := func(tl *store.Timeline, i int) string {
+		if i < 0 || i >= len(tl.Pools()) {
+			return ""
+		}
+		return tl.Device(tl.Pools()[i].Device).Kind
+	}
+	var out []store.Difference
+	for _, d := range list {
+		if kind(a, d.A) == "gpu" || kind(b, d.B) == "gpu" {
+			out = append(out, d)
+		}
+	}
+	if out == nil {
+		return list
+	}
+	return out
 }
 
 func timeName(cur, base *slot) string {

@@ -91,6 +91,11 @@ func (s *Session) oom(a *answer, r *request) {
 	if pool != nil && pool.Limit > 0 {
 		f = append(f, figure{name: "Limit", value: size(pool.Limit)})
 	}
+	if pool != nil {
+		if last, ok := changeBeside(r.sl, pool, o.Time, -1); ok && o.Time-last > 1e9 {
+			a.key("facts").list().text("The allocator waited " + clock(o.Time-last) + " for somebody to free memory before it gave up.").endList()
+		}
+	}
 	a.figures(f...)
 	a.strip(m)
 	a.key("tables").list()

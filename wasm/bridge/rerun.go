@@ -45,8 +45,8 @@ func (r *rerun) Write(b []byte) (int, error) {
 }
 
 // startRerun begins a run of the fields in text. Only when it could be started
-// does it take the place of the timeline on screen, which becomes the base.
-func (s *Session) startRerun(name, text string) {
+// does it take the place of the timeline on screen, which becomes the base unless the run is a fresh one.
+func (s *Session) startRerun(name string, fresh bool, text string) {
 	if s.rerun != nil {
 		s.endRerun(true)
 		s.out.b = s.out.b[:0]
@@ -78,7 +78,10 @@ func (s *Session) startRerun(name, text string) {
 	}
 	s.serial++
 	sl.serial = s.serial
-	if old := s.slots[Current]; old != nil && old.tl.Events() > 0 && old.origin != "log" {
+	switch old := s.slots[Current]; {
+	case fresh:
+		s.slots[Base] = nil // another story, nothing to compare with
+	case old != nil && old.tl.Events() > 0 && old.origin != "log":
 		s.slots[Base] = old
 	}
 	s.slots[Current], s.rerun = sl, r

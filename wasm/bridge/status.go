@@ -198,12 +198,55 @@ func (s *Session) legend(a *answer, sl *slot, l *draw.Lane) {
 	th := theme(s.theme)
 	a.key("legend").list()
 	item := func(name string, c draw.Color) { a.open().key("name").text(name).key("color").text(c.Hex()).close() }
-	if l.Kind == draw.MemoryLane {
+	switch l.Kind {
+	case draw.MemoryLane:
 		for _, c := range s.categories(sl, l.Pool) {
 			item(c.String(), th.Category[c])
 		}
+	case draw.OpLane:
+		for _, c := range []event.Category{event.OpForward, event.OpBackward, event.OpUpdate} {
+			item(draw.PhaseName(uint8(c)), th.Phase[c])
+		}
+	case draw.TransferLane:
+		for c, on := range causesSeen(sl.tl) {
+			if on {
+				item(causeShort(event.TransferCause(c)), th.Cause[c])
+			}
+		}
+	case draw.InputLane:
+		item("stall", th.Warning)
+		item("queue", th.Queue)
+		item("stage", th.Stage)
 	}
 	a.endList()
+}
+
+// causesSeen says which causes of transfer occur.
+func causesSeen(tl *store.Timeline) (seen [store.NumClasses]bool) {
+	first, last := tl.Span()
+	for _, tr := range tl.Tracks() {
+		if tr.Kind != store.TransferTrack {
+			continue
+		}
+		_, value, _ := tr.Sum(first, last+1)
+		for c := range value {
+			seen[c] = seen[c] || value[c] > 0
+		}
+	}
+	return seen
+}
+
+// causeShort is a cause in one word, for the narrow head of a lane.
+func causeShort(c event.TransferCause) string {
+	switch c {
+	case event.CauseInitial:
+		return "initial"
+	case event.CauseExplicit:
+		return "copy"
+	case event.CauseHostArgument:
+		return "argument"
+	}
+	return c.String()
 }
 
 // categories are those that a pool ever held, top of the stack first.
@@ -279,11 +322,9 @@ func laneKey(l *draw.Lane) string {
 func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 	switch l.Kind {
 	case draw.MemoryLane:
-		p := tl.Pools()[l.Pool]
-		return "Memory", short(tl.Device(p.Device).Name) + " · " + p.Name
+		return "Memory", poolWords(tl, tl.Pools()[l.Pool])
 	case draw.AddressLane:
-		p := tl.Pools()[l.Pool]
-		return "Addresses", short(tl.Device(p.Device).Name)
+		return "Addresses", poolWords(tl, tl.Pools()[l.Pool])
 	case draw.OpLane:
 		return "Ops", short(tl.Device(l.Device).Name)
 	case draw.TransferLane:
@@ -292,6 +333,18 @@ func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 		return "Input", "stages and stalls"
 	}
 	return "Overview", ""
+}
+
+// poolWords names a pool by its device, and by itself where the device has
+// several.
+func poolWords(tl *store.Timeline, p *store.Pool) string {
+	name := short(tl.Device(p.Device).Name)
+	for _, o := range tl.Pools() {
+		if o != p && o.Device == p.Device {
+			return name + " · " + p.Name
+		}
+	}
+	return name
 }
 
 // lane finds a lane by its key, or nil.

@@ -203,6 +203,7 @@ class App {
     if (first) {
       this.cursor = this.selection = null;
       this.view = { ...this.span };
+      if ((this.details.tab === "oom" && !current.ooms) || (this.details.tab === "compare" && !base)) this.details.choose("live");
       $("start").hidden = true;
       $("timeline").hidden = $("inspector").hidden = false;
     } else if ((this.follow && this.live) || wasWhole) {
@@ -479,6 +480,7 @@ class App {
 
   async openFile(file) {
     if (!this.engine.up) return this.toast("The browser module is not running.", true);
+    root.dataset.idle = "false";
     const head = new Uint8Array(await file.slice(0, 256).arrayBuffer());
     const binary = head.some((b) => b === 0);
     if (!binary) {
@@ -546,6 +548,7 @@ class App {
 
   async #work(job) {
     this.busy++;
+    this.#idle();
     this.#progress(0);
     try {
       await job();
@@ -571,12 +574,11 @@ class App {
 
   async demo(d) {
     this.knobs.show(parse(d.fields));
-    this.engine.ask("drop-base").catch(() => {});
     if (this.hasAgent) await this.runOnAgent();
-    else await this.rerun(d.title);
+    else await this.rerun(d.title, true);
   }
 
-  async rerun(name) {
+  async rerun(name, fresh = false) {
     if (!this.engine.up || this.live) return;
     this.engine.tell({ t: "unstream" });
     const fields = this.knobs.collect();
@@ -590,7 +592,7 @@ class App {
       this.runId = "";
       const started = performance.now();
       try {
-        const end = await this.engine.call({ t: "rerun", fields: encode(fields), name: title });
+        const end = await this.engine.call({ t: "rerun", fields: encode(fields), name: title, fresh });
         this.live = false;
         if (end.problems || end.error) {
           Object.assign(this, { runId: before.runId, blob: before.blob });

@@ -76,10 +76,10 @@ export class Details {
     if (a.verdict) {
       nodes.push(el(`div.verdict${a.verdict.calm ? ".calm" : ""}`, {}, el("h3", {}, a.verdict.title), ...a.verdict.text.map((t) => el("p", {}, t))));
     }
-    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", {}, f))));
     if (a.figures?.length) {
       nodes.push(el("dl.figures", {}, ...a.figures.map((f) => el(`div.figure${f.tone ? `.${f.tone}` : ""}`, {}, el("dt", {}, f.name), el("dd", {}, f.value, f.sub ? el("small", {}, ` ${f.sub}`) : null)))));
     }
+    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", {}, f))));
     if (a.strip?.length) nodes.push(strip(a));
     if (a.text) nodes.push(el("p.pane-note", {}, a.text));
     a.tables?.forEach((t, i) => nodes.push(this.#table(t, `${this.tab}/${i}`)));
@@ -125,7 +125,7 @@ export class Details {
         td.append(swatch);
       }
       if (c.kind === "share") {
-        td.classList.add("bar");
+        td.classList.add("share-cell");
         const bar = el("span.share");
         bar.style.width = `${(100 * Math.abs(v)) / most}%`;
         if (r.color) bar.style.backgroundColor = r.color;

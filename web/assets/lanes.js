@@ -4,8 +4,8 @@
 
 import { $, bytes, el, nanos, niceStep } from "./words.js";
 
-const plain = { op: [24, 15], transfer: [24, 15], input: [24, 13] }; // pixels: base, per row
-const roomy = { memory: [178, 3], address: [104, 2] }; // pixels: least, share of what is left
+const plain = { op: [0, 19], transfer: [0, 24], input: [0, 14] }; // pixels: base, per row
+const roomy = { memory: [170, 3], address: [84, 2] }; // pixels: least, share of what is left
 
 export class Lanes {
   constructor(app) {
@@ -61,7 +61,7 @@ export class Lanes {
         swatch.style.backgroundColor = c.color;
         lane.swatches = lane.swatches || [];
         lane.swatches.push(swatch);
-        legend.append(el("div", {}, swatch, el("span", {}, c.name), el("em.value", { hidden: true }, "")));
+        legend.append(el("div", {}, swatch, el("span", {}, c.name), el("b.value", { hidden: true }, "")));
         legend.lastChild.dataset.index = i;
       });
     }
@@ -115,10 +115,11 @@ export class Lanes {
   #heights(narrow) {
     const fixed = this.list.map((l) => (plain[l.kind] ? plain[l.kind][0] + plain[l.kind][1] * Math.max(1, l.rows) : roomy[l.kind]?.[0] ?? 80));
     if (narrow) return this.list.map((l, i) => (l.kind === "memory" ? 190 : l.kind === "address" ? 120 : fixed[i]));
+    // A head needs its height, above all one with a legend, whatever is left.
+    this.list.forEach((l, i) => (fixed[i] = Math.max(fixed[i], 44 + (l.legendNode ? l.legendNode.offsetHeight + 3 : 0) + (l.kind === "memory" ? 18 : 0))));
     const spare = this.root.clientHeight - fixed.reduce((a, b) => a + b + 1, 0);
     const shares = this.list.map((l) => roomy[l.kind]?.[1] ?? 0);
     const all = shares.reduce((a, b) => a + b, 0);
-    // The legend of a memory lane needs its height whatever is left.
     return fixed.map((h, i) => Math.floor(h + (spare > 0 && all ? (spare * shares[i]) / all : 0)));
   }
 
@@ -182,7 +183,7 @@ export class Lanes {
     const range = view.t1 - view.t0;
     const step = niceStep(range, Math.max(2, this.width / 96));
     const marks = [];
-    for (let t = Math.ceil(view.t0 / step) * step; t < view.t1; t += step) {
+    for (let t = Math.ceil(view.t0 / step) * step; t < view.t1 - (38 / this.width) * range; t += step) {
       const mark = el("span", {}, nanos(Math.round(t), Math.max(Math.abs(view.t0), Math.abs(view.t1))));
       mark.style.left = `${this.x(t)}px`;
       marks.push(mark);

@@ -138,9 +138,9 @@ const commands = {
   },
 
   // rerun steps a run of the modelled backend in slices of about a frame.
-  async rerun({ id, fields, name }) {
+  async rerun({ id, fields, name, fresh }) {
     const mine = begin(id);
-    const start = ask(`rerun\t${name}\n${fields}`);
+    const start = ask(`rerun\t${name}\t${fresh ? "fresh" : ""}\n${fields}`);
     if (start.error || start.problems) return finish(mine, start);
     const parts = [];
     let more = 1;
