@@ -29,15 +29,15 @@ func Of(d *Digits) Data {
 	return Data{d, d.Len()}
 }
 
-// Synthetic is a source of n made-up elements: noise with labels that have
-// nothing to do with it. It is the same on every host.
+// Synthetic is a source of n made-up elements: noise from 0 to 1 with labels
+// that have nothing to do with it. It is the same on every host.
 func Synthetic(n int) Data { return Data{nil, n} }
 
 // Len is the number of elements.
 func (d Data) Len() int { return d.count }
 
-// Map is the map stage for one element: it writes a size x size image with
-// pixels from 0 to 1 and gives the label.
+// Map is the map stage for one element: it writes a size x size image
+// and gives the label.
 func (d Data) Map(element int32, image []float32, size int) (label int64, err error) {
 	if element < 0 || int(element) >= d.count || len(image) < size*size {
 		return 0, fmt.Errorf("element %d of %d into %d of %d pixels: out of range", element, d.count, len(image), size*size)

@@ -42,7 +42,7 @@ func TestFillWritesWhatTheModelTakes(t *testing.T) {
 				}
 				var sum float32
 				for j, v := range floats(bytesOf(images))[i*size*size:][:size*size] {
-					if v != one[j] || v < 0 || v > 1 {
+					if v != one[j] || v < -1 || v > 2 {
 						t.Fatalf("%s: element %d, pixel %d: %v, want %v", model, e, j, v, one[j])
 					}
 					sum += v

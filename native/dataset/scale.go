@@ -1,8 +1,16 @@
 package dataset
 
+// Mean and Deviation are those of the grey levels of the digits to train on.
+const (
+	Mean      = 4.8929
+	Deviation = 6.0231
+)
+
 // Scale is the map function of the input pipeline: it writes an 8x8 image
-// into dst as size x size pixels from 0 to 1, interpolated linearly between
-// pixel centres; outside of the outermost centres the edge goes on.
+// into dst as size x size pixels, interpolated linearly between pixel centres;
+// outside of the outermost centres the edge goes on. Grey levels are centred
+// and scaled to a deviation of 1, without which what all images share drowns
+// what tells them apart: the mlp then needs more than twice the steps.
 func Scale(dst []float32, image []uint8, size int) {
 	var rows, cols sampler
 	for y := range size {
@@ -13,7 +21,7 @@ func Scale(dst []float32, image []uint8, size int) {
 			cols.set(x, size)
 			upper := cols.mix(float32(top[cols.low]), float32(top[cols.high]))
 			lower := cols.mix(float32(bottom[cols.low]), float32(bottom[cols.high]))
-			line[x] = rows.mix(upper, lower) * (1.0 / Levels)
+			line[x] = float32(rows.mix(upper, lower)-Mean) * (1 / Deviation)
 		}
 	}
 }

@@ -19,10 +19,10 @@ func TestModelsLearnTheDigits(t *testing.T) {
 		want  float32
 		long  bool // left out by -short
 	}{
-		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "sgd"}, 225, 0.95, true},
-		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "sgd"}, 450, 0.95, true},
-		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "adam"}, 60, 0.85, false},
-		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "adam"}, 90, 0.80, false},
+		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "sgd"}, 120, 0.95, true},
+		{"lenet5", program.Options{Batch: 32, Train: true, Optimizer: "adam"}, 150, 0.95, true},
+		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "adam", LearningRate: 5e-4}, 40, 0.85, false},
+		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "sgd"}, 80, 0.80, false},
 	} {
 		t.Run(c.model+" "+c.opt.Optimizer, func(t *testing.T) {
 			if c.long && testing.Short() {
