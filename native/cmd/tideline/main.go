@@ -62,6 +62,7 @@ type grammar struct {
 	Diff     diffCmd     `cmd:"" help:"Compare the memory of two timelines."`
 	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`
 	Devices  devicesCmd  `cmd:"" help:"List the virtual cards that a workload can ask for."`
+	Bench    benchCmd    `cmd:"" help:"Measure Tideline's own speeds on this machine, as ratios."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
