@@ -19,11 +19,18 @@ type Decoder struct {
 	p       predictor
 }
 
-// head is a row of the table of heads: an event that has what the row says.
+// head is a row of the table of heads.
 type head struct {
-	event  event.Event
-	coding uint16
-	model  uint8
+	device    event.DeviceID
+	peer      event.DeviceID
+	allocator event.AllocatorID
+	kind      event.Kind
+	category  event.Category
+	stream    event.StreamID
+	cause     uint8
+	flags     event.Flags
+	model     uint8
+	coding    uint16
 }
 
 // NewDecoder makes a decoder with an empty string table.
@@ -141,18 +148,24 @@ type input struct {
 	bad bool
 }
 
-// uvarint reads numbers of one byte or two without a branch between them, as
-// Encoder.put writes them.
+// uvarint reads a number.
 func (c *input) uvarint() uint64 {
-	if c.n+1 < len(c.b) {
-		b := c.b[c.n : c.n+2]
-		more := uint64(b[0] >> 7)
-		if second := uint64(b[1]) & -more; second < 0x80 {
-			c.n += 1 + int(more)
-			return uint64(b[0]&0x7f) | second<<7
-		}
+	v, ok := c.short()
+	if !ok {
+		v = c.long()
 	}
-	return c.long()
+	return v
+}
+
+// short reads a number of one byte, or nothing and reports false. Unlike
+// uvarint it is small enough to be inlined, which matters most in WebAssembly,
+// where calls are dear.
+func (c *input) short() (v uint64, ok bool) {
+	if c.n < len(c.b) && c.b[c.n] < 0x80 {
+		c.n++
+		return uint64(c.b[c.n-1]), true
+	}
+	return 0, false
 }
 
 func (c *input) long() uint64 {
@@ -228,10 +241,9 @@ func (d *Decoder) parseHeads(b []byte) error {
 	in := input{b: b}
 	for in.n < len(b) {
 		var h head
-		e := &h.event
-		e.Kind, h.model = event.Kind(in.byte()), in.byte()
-		e.Category, e.Stream = event.Category(in.byte()), event.StreamID(in.byte())
-		e.Cause, e.Flags = in.byte(), event.Flags(in.byte())
+		h.kind, h.model = event.Kind(in.byte()), in.byte()
+		h.category, h.stream = event.Category(in.byte()), event.StreamID(in.byte())
+		h.cause, h.flags = in.byte(), event.Flags(in.byte())
 		coding := in.uvarint()
 		device, peer, allocator := in.uvarint(), in.uvarint(), in.uvarint()
 		if in.bad || device|peer|allocator > 0xffff {
@@ -243,7 +255,7 @@ func (d *Decoder) parseHeads(b []byte) error {
 			return fmt.Errorf("%w: head %d has coding %#x and model %d", ErrCorrupt, len(d.heads), coding, h.model)
 		}
 		h.coding = uint16(coding)
-		e.Device, e.Peer, e.Allocator = event.DeviceID(device), event.DeviceID(peer), event.AllocatorID(allocator)
+		h.device, h.peer, h.allocator = event.DeviceID(device), event.DeviceID(peer), event.AllocatorID(allocator)
 		d.heads = append(d.heads, h)
 	}
 	return nil
@@ -265,24 +277,32 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 	out := slices.Grow(into, count)[:at+count]
 	events := out[at:]
 	for i := range events {
-		var row uint64
-		if c := &cols[colHead]; c.n < len(c.b) && c.b[c.n] < 0x80 { // nearly always
-			row = uint64(c.b[c.n])
-			c.n++
-		} else {
-			row = c.long()
+		row, ok := cols[colHead].short()
+		if !ok {
+			row = cols[colHead].long()
 		}
 		if row >= uint64(len(d.heads)) {
 			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, i, row, len(d.heads))
 		}
 		hd := &d.heads[row]
 		e := &events[i]
-		*e = hd.event
 		coding := hd.coding
 		if coding&codedTime != 0 {
-			d.p.time += int64(cols[colTime].uvarint())
+			// One byte or two, without a branch: see Encoder.putTime.
+			c := &cols[colTime]
+			if n := c.n; n+1 < len(c.b) && c.b[n]&c.b[n+1] < 0x80 {
+				more := uint64(c.b[n] >> 7)
+				d.p.time += int64(uint64(c.b[n]&0x7f) | uint64(c.b[n+1])&-more<<7)
+				c.n = n + 1 + int(more)
+			} else {
+				d.p.time += int64(c.long())
+			}
 		}
-		e.Time = d.p.time
+		// Every field is set, by the head or by the model: writing zeros first
+		// would cost more.
+		e.Time, e.Text = d.p.time, 0
+		e.Device, e.Peer, e.Allocator = hd.device, hd.peer, hd.allocator
+		e.Kind, e.Category, e.Stream, e.Cause, e.Flags = hd.kind, hd.category, hd.stream, hd.cause, hd.flags
 		if coding&(codedStep|codedText) != 0 {
 			d.stepAndText(e, coding, cols)
 		}
@@ -321,6 +341,7 @@ func (d *Decoder) stepAndText(e *event.Event, coding uint16, cols *[numColumns]i
 func (d *Decoder) plain(e *event.Event, coding uint16, cols *[numColumns]input) {
 	p := &d.p
 	last := &p.last[e.Kind]
+	e.Op, e.Tensor = 0, 0
 	if coding&codedOp != 0 || last.op != 0 {
 		after := &p.after[successor(e.Kind, saltOp, uint32(last.op))]
 		if coding&codedOp != 0 {
@@ -386,11 +407,17 @@ func (d *Decoder) number(code uint16, col *input, cols *[numColumns]input) int64
 // alloc mirrors Encoder.alloc.
 func (d *Decoder) alloc(e *event.Event, coding uint16, cols *[numColumns]input) {
 	p := &d.p
-	e.Tensor = d.tensor(event.Alloc, coding, cols, &p.lastTensor)
+	after := &p.after[successor(event.Alloc, saltTensor, uint32(p.lastTensor))]
+	if coding&codedTensor != 0 {
+		*after += uint32(unzigzag(cols[colTensor].uvarint()))
+	}
+	p.lastTensor += event.StringID(*after)
+	e.Tensor = p.lastTensor
 	e.Op = p.running
 	if coding&codedOp != 0 {
 		e.Op += event.StringID(unzigzag(cols[colOp].uvarint()))
 	}
+	e.ID = 0
 	if coding&codedID != 0 {
 		e.ID = uint64(unzigzag(cols[colID].uvarint()))
 	}
@@ -425,13 +452,17 @@ func (d *Decoder) alloc(e *event.Event, coding uint16, cols *[numColumns]input) 
 func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input, events []event.Event) bool {
 	p := &d.p
 	last := &p.last[e.Kind]
+	e.Op, e.Tensor, e.ID, e.Requested = 0, 0, 0, 0
 	if coding&(codedOp|codedTensor|codedID|requestedMask) != 0 {
 		d.freeExtras(e, coding, cols)
 	}
 	e.Address, e.Size = last.address, last.size
 	switch coding & addressMask >> addressShift {
 	case addressFollows:
-		distance := cols[colDistance].uvarint()
+		distance, ok := cols[colDistance].short()
+		if !ok {
+			distance = cols[colDistance].long()
+		}
 		if distance == 0 || distance > uint64(len(d.allocs)) {
 			return false
 		}
