@@ -111,6 +111,42 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// binLines prints 21 bins of which one has the given chunks.
+func binLines(at, total, used int, all, inUse string) string {
+	var b strings.Builder
+	for i := range 21 {
+		n, u, a, x := 0, 0, "0B", "0B"
+		if i == at {
+			n, u, a, x = total, used, all, inUse
+		}
+		fmt.Fprintf(&b, "I x/bfc_allocator.cc:1] Bin (%d): \tTotal Chunks: %d, Chunks in use: %d. %s allocated for chunks. %s in use in bin. %s client-requested in use in bin.\n", 256<<i, n, u, a, x, x)
+	}
+	return b.String()
+}
+
+// TestTheLargestHoleOfBinsAlone: one free chunk in the highest bin is the
+// largest; of several, none is known.
+func TestTheLargestHoleOfBinsAlone(t *testing.T) {
+	for _, c := range []struct {
+		total, used int
+		all, inUse  string
+		lo, hi      int64 // what the text may be; 0, 0 when there must be none
+	}{
+		{1, 0, "300.00MiB", "0B", 300 * mib, 300 * mib},
+		{2, 1, "300.00MiB", "140.00MiB", 160 * mib, 160 * mib},
+		{2, 0, "300.00MiB", "0B", 0, 0},
+	} {
+		log, err := bfclog.Read(strings.NewReader(binLines(19, c.total, c.used, c.all, c.inUse)))
+		if err != nil || len(log.Dumps) != 1 {
+			t.Fatal(err)
+		}
+		got := largestByBins(log.Dumps[0])
+		if got.Known != (c.hi > 0) || got.Lo > c.lo || got.Hi < c.hi {
+			t.Errorf("%d chunks, %d in use: %+v", c.total, c.used, got)
+		}
+	}
+}
+
 func FuzzFromDump(f *testing.F) {
 	f.Add([]byte(logOf(requestLine("GPU_0_bfc", "1.00GiB", gib), poolLine(8*gib, 8*gib), statsBlock(8*gib, 6*gib), strings.Repeat("*_", 50))))
 	f.Add([]byte("OOM when allocating tensor with shape[2,3] and type half\nI a/bfc_allocator.cc:1] Bin for 1.0KiB was 1.0KiB, Chunk State: \n"))

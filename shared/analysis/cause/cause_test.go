@@ -46,6 +46,8 @@ func TestDecide(t *testing.T) {
 			i.Request, i.Pending, i.LargestFree = Of(200*mib), Of(150*mib), Of(60*mib)
 		}), event.OOMRetryable, NoKind},
 		{"growth allowed, driver must have refused", Inputs{Limit: Of(2 * gib), Reserved: Of(gib), InUse: Of(gib), Request: Of(512 * mib)}, event.OOMOtherProcess, NoKind},
+		{"growth would reach the limit exactly", Inputs{Limit: Of(2 * gib), Reserved: Of(gib), InUse: Of(gib), Request: Of(gib)}, event.OOMOtherProcess, NoKind},
+		{"growth would pass the limit by a byte", Inputs{Limit: Of(2 * gib), Reserved: Of(gib + 1), InUse: Of(gib + 1), Request: Of(gib)}, event.OOMFull, NoKind},
 		{"growth allowed, others hold the card", Inputs{
 			DeviceTotal: Of(16 * gib), Limit: Of(14 * gib), Reserved: Of(gib), InUse: Of(gib), Request: Of(512 * mib),
 			DriverFree: Of(100 * mib),

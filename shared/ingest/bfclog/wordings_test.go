@@ -561,6 +561,38 @@ func TestAnErrorOfAnotherSizeIsNotThisDumps(t *testing.T) {
 	}
 }
 
+// The generations without a rounded number have the printed text alone to
+// compare an error with.
+func TestAnErrorIsComparedWithThePrintedSize(t *testing.T) {
+	text := strings.Join(eras[1].text(0), "\n") +
+		"\nOOM when allocating tensor with shape[1000,1000]\nOOM when allocating tensor with shape[300,500]\n"
+	log, err := Read(strings.NewReader(text))
+	if err != nil || len(log.Dumps) != 1 {
+		t.Fatal(len(log.Dumps), err)
+	}
+	d := log.Dumps[0]
+	if size, ok := d.ElementSize(); !reflect.DeepEqual(d.Tensor.Shape, []int64{300, 500}) || size != 4 || !ok {
+		t.Errorf("shape %v, element %d", d.Tensor.Shape, size)
+	}
+}
+
+func TestALeftOutChunkIsNoticedWithoutAMark(t *testing.T) {
+	var text []string
+	for _, s := range eras[4].text(0) {
+		if !strings.Contains(s, "Free  at") {
+			text = append(text, s)
+		}
+	}
+	log, err := Read(strings.NewReader(strings.Join(text, "\n")))
+	if err != nil || len(log.Dumps) != 1 {
+		t.Fatal(err)
+	}
+	d := log.Dumps[0]
+	if c := d.Regions[0].Chunks; len(c) != 2 || c[0].Gap || !c[1].Gap || d.Regions[0].Complete || !d.Truncated {
+		t.Errorf("chunks %+v, complete %v", c, d.Regions[0].Complete)
+	}
+}
+
 func TestShortForms(t *testing.T) {
 	const canDo = "2018-01-01 00:00:00.000000: W tensorflow/core/common_runtime/bfc_allocator.cc:217] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.29GiB. The caller indicates that this is not a failure, but may mean that there could be performance gains if more memory is available.\n"
 	log, err := Read(strings.NewReader(canDo + canDo))
