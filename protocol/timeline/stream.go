@@ -240,11 +240,11 @@ func (s *Stream) frame() (frame []byte, h block.Header, offset int64, err error)
 // resync leaves out bytes up to the next that begin a block or the footer.
 func (s *Stream) resync(why error) {
 	from := s.src.offset
-	for first := true; ; first = false {
+	for {
 		b, err := s.src.peek(block.HeaderSize + 1)
 		if len(b) < FooterSize && err != nil || len(b) == 0 {
 			s.src.skip(len(b))
-			if first && errors.Is(why, block.ErrShort) || errors.Is(why, block.ErrShort) {
+			if errors.Is(why, block.ErrShort) {
 				why = fmt.Errorf("%w: the file ends inside a block's header", ErrTruncated)
 			}
 			s.lose(from, s.src.offset-from, why)
