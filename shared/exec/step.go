@@ -118,7 +118,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	}
 	r.out.feedAt = f.Pending()
 	if b.Ready > now {
-		r.stall(b)
+		r.stall(now, b)
 	}
 	r.batch = r.batch[:0]
 	for i, t := range p.inputs {
@@ -142,11 +142,11 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 
 // stall tells the wait for a batch. The device that idles is the first
 // accelerator, or the host where there is none.
-func (r *Runtime) stall(b Batch) {
+func (r *Runtime) stall(asked int64, b Batch) {
 	r.stallID++
 	dev := event.DeviceID(min(1, len(r.cfg.Devices)-1))
 	r.ev = event.Event{Kind: event.StallBegin, Device: dev, ID: r.stallID, Op: b.Stage, Step: r.step}
-	r.out.host(&r.ev)
+	r.out.at(asked, &r.ev) // a real pipeline has made the host wait already
 	r.backend.WaitUntil(b.Ready)
 	r.ev = event.Event{Kind: event.StallEnd, Device: dev, ID: r.stallID, Op: b.Stage, Step: r.step}
 	r.out.host(&r.ev)

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"fmt"
+
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/exec"
@@ -29,9 +31,10 @@ const (
 // beside that.
 const copyCostPerKiB = 100
 
-// feed connects the modelled pipeline to an executor.
+// feed connects a pipeline to an executor.
 type feed struct {
-	*pipeline.Model
+	pipeline.Pipeline
+	close   func()
 	strings *event.Strings
 	rt      *exec.Runtime
 	data    Data
@@ -40,7 +43,7 @@ type feed struct {
 	piece   int64            // bytes of one of them
 }
 
-func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, strings *event.Strings, data Data) (*feed, error) {
+func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) (*feed, error) {
 	var element int64
 	for _, v := range p.Inputs {
 		element += p.Values[v].Bytes() / int64(p.Batch)
@@ -54,21 +57,35 @@ func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, strings *eve
 	if w.Input.Source == "synthetic" {
 		s.Elements, s.SourceBytes = syntheticElements, syntheticBytes
 	}
-	m, err := pipeline.New(s, rt.FeedSink(), strings)
-	if err != nil {
+	f := &feed{strings: o.Strings, rt: rt, data: o.Data, close: func() {}}
+	if err := f.open(s, p, o); err != nil {
 		return nil, err
 	}
-	f := &feed{Model: m, strings: strings, rt: rt, data: data}
 	for _, b := range s.Buffers(0) {
 		if b.Stage == pipeline.StagePrefetch {
 			f.piece = b.Bytes
 			continue
 		}
 		if !f.hold(b) {
+			f.close()
 			return nil, exec.ErrOutOfMemory
 		}
 	}
 	return f, f.prefetched(s.Limit())
+}
+
+func (f *feed) open(s pipeline.Settings, p *program.Program, o *Options) error {
+	if o.Input == nil {
+		m, err := pipeline.New(s, f.rt.FeedSink(), o.Strings)
+		f.Pipeline = m
+		return err
+	}
+	in, err := o.Input(s, p, f.rt.FeedSink(), o.Strings)
+	if err != nil {
+		return fmt.Errorf("open the input: %w", err)
+	}
+	f.Pipeline, f.data, f.close = in, in, in.Close
+	return nil
 }
 
 // maxPieces bounds how many blocks a buffer of small elements is told as.
@@ -103,7 +120,7 @@ func (f *feed) prefetched(limit int) error {
 
 // Next implements exec.Feed.
 func (f *feed) Next(now int64) (exec.Batch, error) {
-	b, err := f.Model.Next(now)
+	b, err := f.Pipeline.Next(now)
 	if err != nil {
 		return exec.Batch{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/exec"
+	"tideline/shared/pipeline"
+	"tideline/shared/program"
 )
 
 // Options say where a run's events go and what it computes with.
@@ -20,6 +22,9 @@ type Options struct {
 	// Data is the content of the input, for a Backend that computes. Nil leaves
 	// batches as zeros.
 	Data Data
+	// Input makes a pipeline that reads and maps for real, on its own clock; it
+	// brings its own Data. Nil is the modelled schedule.
+	Input func(s pipeline.Settings, p *program.Program, sink event.Sink, strings *event.Strings) (Input, error)
 	// Machine is the physical cards, shared by the runs that name one card;
 	// nil makes fresh ones from the workload, with what others hold on them.
 	Machine *device.Machine
@@ -29,6 +34,14 @@ type Options struct {
 	// OnStep is called after every finished step with the number of steps
 	// done. Nil is not called.
 	OnStep func(done int)
+}
+
+// Input is a running input pipeline with what it delivers.
+type Input interface {
+	pipeline.Pipeline
+	// Data gives the content of the batch that Next gave last.
+	Data
+	Close()
 }
 
 // Result is what a run comes to.

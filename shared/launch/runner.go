@@ -98,7 +98,7 @@ func (r *Runner) open() error {
 	r.plans = make([]concrete, len(r.w.Batch))
 	p, err := r.build(r.w.Batch[0])
 	if err == nil {
-		r.feed, err = newFeed(&r.w, p, rt, r.o.Strings, r.o.Data)
+		r.feed, err = newFeed(&r.w, p, rt, &r.o)
 	}
 	if err != nil {
 		rt.Close()
@@ -196,6 +196,7 @@ func (r *Runner) Finish() (Result, error) {
 		r.reason, r.message = event.EndStopped, "stopped by request"
 	}
 	r.over = true
+	r.feed.close()
 	r.rt.End(r.reason, r.message)
 	res := r.result()
 	r.rt.Close()

@@ -157,3 +157,45 @@ func TestModesAgreeOnTheLoss(t *testing.T) {
 		}
 	}
 }
+
+// On the CPU everything can be real: memory, arithmetic, clock and the input
+// pipeline's goroutines. What memory is asked for stays the same as modelled.
+func TestRealInputDeliversTheModelledBatches(t *testing.T) {
+	train, _, err := dataset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := api.Workload{
+		Model: "mlp", Train: &api.Train{Optimizer: "sgd"}, Batch: []int{16, 8}, Steps: 12,
+		Input: api.Input{Source: "digits", Shuffle: 64, Prefetch: 2, Map: api.Map{Parallel: 2}},
+	}
+	modelled, res := hash(t, w, cpu.New(nil), dataset.Of(train))
+	table := new(event.Strings)
+	h := eventhash.New(table)
+	stages, last := 0, int64(0)
+	b := cpu.New(nil)
+	got, err := launch.Run(w, launch.Options{Strings: table, Backend: b, Input: b.Input(dataset.Of(train)), Sink: event.SinkFunc(func(e *event.Event) {
+		h.Emit(e)
+		if e.Kind == event.StageBegin {
+			stages++
+		}
+		if e.Time < last {
+			t.Errorf("%s at %d after %d", e.Kind, e.Time, last)
+		}
+		last = e.Time
+	})})
+	if err != nil || got.Reason != event.EndDone {
+		t.Fatalf("%v %s", err, got.Message)
+	}
+	if h.Sum64() != modelled {
+		t.Errorf("memory events %016x with real input, %016x with modelled", h.Sum64(), modelled)
+	}
+	for i, m := range got.Metrics {
+		if m != res.Metrics[i] {
+			t.Errorf("%s %v with real input, %v with the same data modelled", m.Name, m.Value, res.Metrics[i].Value)
+		}
+	}
+	if stages == 0 {
+		t.Error("the real pipeline told no stage")
+	}
+}
