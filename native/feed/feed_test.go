@@ -13,6 +13,7 @@ import (
 	"tideline/native/dataset"
 	"tideline/protocol/event"
 	"tideline/shared/pipeline"
+	"tideline/shared/program"
 )
 
 const pixels = 28 * 28
@@ -349,3 +350,43 @@ func benchmarkFeed(b *testing.B, parallel int) {
 
 func BenchmarkFeedSerialMap(b *testing.B)   { benchmarkFeed(b, 1) }
 func BenchmarkFeedParallelMap(b *testing.B) { benchmarkFeed(b, 4) }
+
+func TestFillCopiesTheBatchTakenLast(t *testing.T) {
+	d, err := dataset.Training()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Build("mlp", program.Options{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, Options{
+		Settings: pipeline.Settings{Elements: d.Len(), Batch: []int{4}, Shuffle: 30, Seed: 4, Prefetch: 1}, Map: digits(t), Pixels: pixels,
+	})
+	x, y := &p.Values[p.Inputs[0]], &p.Values[p.Inputs[1]]
+	if err := f.Fill([]int32{1}, 0, x, make([]byte, x.Bytes())); err == nil {
+		t.Error("filled before there was a batch")
+	}
+	b, err := f.Pipeline().Next(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range []*program.Value{x, y} {
+		got, want := memory(make([]int64, v.Bytes()/8)), memory(make([]int64, v.Bytes()/8))
+		if err := f.Fill(b.Indices, i, v, got); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Fill(b.Indices, i, v, want); err != nil || !slices.Equal(got, want) {
+			t.Errorf("input %d differs from what the data set fills in: %v", i, err)
+		}
+		for want, err := range map[string]error{
+			"are not the batch": f.Fill(b.Indices[1:], i, v, got),
+			"bytes of a batch":  f.Fill(b.Indices, i, v, got[:8]),
+			"want images":       f.Fill(b.Indices, 1-i, v, got),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("input %d: error %v, want %q in it", i, err, want)
+			}
+		}
+	}
+}
