@@ -124,6 +124,17 @@ type want struct {
 // them, so that a negative number is an impossibly large request. An alignment
 // above 256 that is no power of two is rounded up to one.
 func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
+	// Nearly all requests find a chunk by their size alone.
+	if r.Bytes > 0 && r.Alignment <= MinAllocation && r.FreedBy == nil && len(a.queue) == 0 && !a.o.Partition.On {
+		if h := a.takeBest(round(uint64(r.Bytes))); h != none {
+			return a.use(h, uint64(r.Bytes)), true
+		}
+	}
+	return a.allocate(&r)
+}
+
+// allocate is Allocate for every kind of request.
+func (a *Allocator) allocate(r *alloc.Request) (alloc.Block, bool) {
 	w := want{requested: uint64(r.Bytes), size: round(uint64(r.Bytes)), align: MinAllocation, ask: MinAllocation}
 	if r.Alignment > MinAllocation {
 		w.ask = powerOfTwo(r.Alignment)
@@ -142,12 +153,11 @@ func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 		h = a.attempt(&w)
 	}
 	if h == none {
-		if h = a.failed(&w, &r); h == none {
+		if h = a.failed(&w, r); h == none {
 			return alloc.Block{}, false
 		}
 	}
-	c := &a.chunks[h]
-	return alloc.Block{Address: c.addr, Size: int64(c.size), Requested: r.Bytes, ID: c.id}, true
+	return a.use(h, w.requested), true
 }
 
 func powerOfTwo(n int64) int64 {
@@ -190,28 +200,45 @@ func (a *Allocator) attemptHarder(w *want) uint32 {
 	return none
 }
 
-// find takes the best free chunk for w and makes it used, or returns none.
+// find takes the best free chunk for w out of its set, cut to size, or returns
+// none.
 func (a *Allocator) find(w *want) uint32 {
 	if a.o.Partition.On {
 		return a.findPartitioned(w)
 	}
-	h := none
 	if w.freedBy == 0 && w.align == MinAllocation {
-		if h = a.sets[tagLower].take(w.size); h == none {
-			return none
-		}
-		a.chunks[h].binned = false
-	} else {
-		if h = a.search(w); h == none {
-			return none
-		}
-		a.unbin(h)
-		h = a.splitPad(h, w.align)
+		return a.takeBest(w.size)
 	}
+	h := a.search(w)
+	if h == none {
+		return none
+	}
+	a.unbin(h)
+	h = a.splitPad(h, w.align)
 	if a.worthSplitting(a.chunks[h].size, w.size) {
 		a.bin(a.split(h, w.size))
 	}
-	return a.use(h, w)
+	return h
+}
+
+// takeBest is find where only the size counts.
+func (a *Allocator) takeBest(size uint64) uint32 {
+	s := &a.sets[tagLower]
+	h, at := s.first(size)
+	if h == none {
+		return none
+	}
+	c := &a.chunks[h]
+	c.binned = false
+	if !a.worthSplitting(c.size, size) {
+		s.removeAt(at)
+		return h
+	}
+	rest := a.split(h, size)
+	n := &a.chunks[rest]
+	n.binned = true
+	s.change(at, n.size, n.addr, rest)
+	return h
 }
 
 // worthSplitting: upstream splits at exactly twice the request too, hence >=.
@@ -257,9 +284,9 @@ func (a *Allocator) splitPad(h uint32, align uint64) uint32 {
 }
 
 // use hands h out.
-func (a *Allocator) use(h uint32, w *want) uint32 {
+func (a *Allocator) use(h uint32, requested uint64) alloc.Block {
 	c := &a.chunks[h]
-	c.requested = w.requested
+	c.requested = requested
 	c.id = a.nextID
 	a.nextID++
 	a.numAllocs++
@@ -267,7 +294,7 @@ func (a *Allocator) use(h uint32, w *want) uint32 {
 	a.inUse += size
 	a.peak = max(a.peak, a.inUse)
 	a.largest = max(a.largest, size)
-	return h
+	return alloc.Block{Address: c.addr, Size: size, Requested: int64(requested), ID: c.id}
 }
 
 // Free implements alloc.Allocator.
@@ -293,8 +320,10 @@ func (a *Allocator) Free(addr uint64) error {
 	}
 	if a.o.Partition.On {
 		a.retag(h)
+		a.bin(a.coalesce(h, false))
+		return nil
 	}
-	a.bin(a.coalesce(h, false))
+	a.release(h)
 	return nil
 }
 

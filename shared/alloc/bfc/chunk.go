@@ -121,6 +121,49 @@ func (a *Allocator) coalesce(h uint32, force bool) uint32 {
 	return h
 }
 
+// release is bin(coalesce(h, false)) without partitioning: the entry of a
+// neighbour is changed where it lies instead of taken out and put in again.
+func (a *Allocator) release(h uint32) {
+	c := &a.chunks[h]
+	s := &a.sets[tagLower]
+	if c.freedAt > 0 {
+		a.bin(h)
+		return
+	}
+	next := a.mergeable(c.next)
+	prev := a.mergeable(c.prev)
+	switch {
+	case prev != none:
+		if next != none {
+			a.unbin(next)
+			a.merge(h, next)
+		}
+		p := &a.chunks[prev]
+		at := s.locate(p.size, p.addr)
+		a.merge(prev, h)
+		s.change(at, p.size, p.addr, prev)
+	case next != none:
+		n := &a.chunks[next]
+		at := s.locate(n.size, n.addr)
+		a.merge(h, next)
+		c.binned = true
+		s.change(at, c.size, c.addr, h)
+	default:
+		c.binned = true
+		s.insert(c.size, c.addr, h)
+	}
+}
+
+// mergeable returns h if it is a free chunk that the device is done with.
+func (a *Allocator) mergeable(h uint32) uint32 {
+	if h != none {
+		if c := &a.chunks[h]; c.inUse() || c.freedAt != 0 {
+			return none
+		}
+	}
+	return h
+}
+
 // bin puts a free chunk into the set of its tag. The gap has none.
 func (a *Allocator) bin(h uint32) {
 	c := &a.chunks[h]

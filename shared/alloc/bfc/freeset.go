@@ -23,6 +23,8 @@ const (
 	numRuns  = (56-3)*8 + 8 // the runs of sizes up to 2^64
 	numWords = (numRuns + 63) / 64
 	leafSize = 32
+	// shortRun entries are looked through and moved one by one.
+	shortRun = 8
 )
 
 type entry struct {
@@ -81,14 +83,15 @@ func (s *freeSet) insert(size, key uint64, h uint32) {
 func (l *leaf) insert(size, key uint64, h uint32) {
 	n := l.n
 	p := n
-	if n <= 8 {
+	if n <= shortRun {
 		for p > 0 && l.e[p-1].less(size, key) {
+			l.e[p] = l.e[p-1]
 			p--
 		}
 	} else {
 		p = l.search(size, key)
+		copy(l.e[p+1:n+1], l.e[p:n])
 	}
-	copy(l.e[p+1:n+1], l.e[p:n])
 	l.e[p] = entry{size, key, h}
 	l.n = n + 1
 }
@@ -161,7 +164,11 @@ func (s *freeSet) newLeaf() *leaf {
 	return new(leaf)
 }
 
-func (s *freeSet) remove(size, key uint64) {
+// spot is the place of an entry: run, leaf and position in it.
+type spot struct{ run, leaf, p int }
+
+// locate finds the entry (size, key), which must be there.
+func (s *freeSet) locate(size, key uint64) spot {
 	i := runOf(size)
 	r := &s.runs[i]
 	at := len(r.rest)
@@ -170,27 +177,49 @@ func (s *freeSet) remove(size, key uint64) {
 	}
 	l := r.leaf(at)
 	p := l.n - 1
-	if p < 8 {
+	if p < shortRun {
 		for l.e[p].key != key || l.e[p].size != size {
 			p--
 		}
 	} else {
 		p = l.search(size, key) - 1
 	}
-	s.removeAt(i, at, p)
+	return spot{i, at, p}
 }
 
-// removeAt takes entry p out of leaf at of run i.
-func (s *freeSet) removeAt(i, at, p int) {
+func (s *freeSet) remove(size, key uint64) { s.removeAt(s.locate(size, key)) }
+
+// change makes the entry at x another one. Most chunks that are cut or grow
+// stay where they are in the order, and then nothing moves.
+func (s *freeSet) change(x spot, size, key uint64, h uint32) {
+	if runOf(size) == x.run {
+		r := &s.runs[x.run]
+		l := r.leaf(x.leaf)
+		above := x.p > 0 && !l.e[x.p-1].less(size, key) || x.p == 0 && x.leaf == 0
+		below := x.p < l.n-1 && l.e[x.p+1].less(size, key) || x.p == l.n-1 && x.leaf == len(r.rest)
+		if above && below {
+			l.e[x.p] = entry{size, key, h}
+			return
+		}
+	}
+	s.removeAt(x)
+	s.insert(size, key, h)
+}
+
+// removeAt takes out the entry at x.
+func (s *freeSet) removeAt(x spot) {
 	s.count--
-	r := &s.runs[i]
-	l := r.leaf(at)
+	l := s.runs[x.run].leaf(x.leaf)
 	l.n--
-	if p != l.n {
-		copy(l.e[p:l.n], l.e[p+1:l.n+1])
+	if l.n-x.p <= shortRun {
+		for p := x.p; p < l.n; p++ {
+			l.e[p] = l.e[p+1]
+		}
+	} else {
+		copy(l.e[x.p:l.n], l.e[x.p+1:l.n+1])
 	}
 	if l.n == 0 {
-		s.emptied(i, at)
+		s.emptied(x.run, x.leaf)
 	}
 }
 
@@ -228,27 +257,23 @@ func (s *freeSet) nextRun(i int) int {
 	return w<<6 + bits.TrailingZeros64(s.words[w])
 }
 
-// take removes the first chunk of at least size bytes and returns its handle,
-// or none.
-func (s *freeSet) take(size uint64) uint32 {
-	first := runOf(size)
-	i := s.nextRun(first)
-	if i == first {
-		if at, p := s.runs[i].fit(size); p >= 0 {
-			h := s.runs[i].leaf(at).e[p].h
-			s.removeAt(i, at, p)
-			return h
+// first returns the first chunk of at least size bytes and its place, or none.
+func (s *freeSet) first(size uint64) (uint32, spot) {
+	home := runOf(size)
+	i := s.nextRun(home)
+	if i == home {
+		r := &s.runs[i]
+		if at, p := r.fit(size); p >= 0 {
+			return r.leaf(at).e[p].h, spot{i, at, p}
 		}
 		i = s.nextRun(i + 1)
 	}
 	if i < 0 {
-		return none
+		return none, spot{}
 	}
 	r := &s.runs[i]
 	p := r.low.n - 1
-	h := r.low.e[p].h
-	s.removeAt(i, len(r.rest), p)
-	return h
+	return r.low.e[p].h, spot{i, len(r.rest), p}
 }
 
 // fit finds the smallest entry of at least size bytes; p is -1 when the run

@@ -7,7 +7,7 @@ func (a *Allocator) findPartitioned(w *want) uint32 {
 	h := a.search(w)
 	if h != none {
 		a.unbin(h)
-		return a.use(a.reuse(h, w), w)
+		return a.reuse(h, w)
 	}
 	if a.gap == none || !fits(&a.chunks[a.gap], w) {
 		return none
@@ -15,10 +15,10 @@ func (a *Allocator) findPartitioned(w *want) uint32 {
 	h = a.gap
 	a.gap = none
 	if w.end == tagUpper {
-		return a.use(a.carveHigh(h, w, true), w)
+		return a.carveHigh(h, w, true)
 	}
 	exact := a.o.Partition.Generation == Gen2
-	return a.use(a.carveLow(h, w, exact), w)
+	return a.carveLow(h, w, exact)
 }
 
 // reuse cuts what w wants out of hole h of its own end.
