@@ -3,7 +3,6 @@ package draw
 import (
 	"flag"
 	"slices"
-	"syscall"
 	"testing"
 
 	"tideline/protocol/event"
@@ -25,16 +24,6 @@ func synthesize(tb testing.TB, o synthetic.Options) *store.Timeline {
 	}))
 	tl.Append(batch)
 	return tl
-}
-
-// cpu is the processor time of this process: wall time on a shared machine
-// tells more of the others.
-func cpu() int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
 }
 
 // BenchmarkFrame draws whole frames while panning at several zooms: what a

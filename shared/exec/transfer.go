@@ -56,7 +56,12 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 		c.Nanos = r.cfg.Devices[owner].Model.Download(src.Bytes, c.Pinned)
 	default:
 		c.Stream = event.StreamD2D
-		c.Nanos, c.Staged = r.cfg.Devices[owner].Model.ToPeer(src.Bytes)
+		m := &r.cfg.Devices[owner].Model
+		if r.cfg.Devices[src.Device].Card == r.cfg.Devices[dst.Device].Card {
+			c.Nanos = m.Local(src.Bytes) // two logical devices of one card
+		} else {
+			c.Nanos, c.Staged = m.ToPeer(src.Bytes)
+		}
 	}
 	c.After = r.buffers[from].ready
 	if r.failed != nil {

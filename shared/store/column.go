@@ -18,7 +18,7 @@ type column struct {
 // chunkBits gives chunks of 4096 values: small enough that a chunk spans
 // little time and packs well, large enough that its header costs nothing.
 const (
-	chunkBits = 12
+	chunkBits = 10
 	chunkLen  = 1 << chunkBits
 )
 
