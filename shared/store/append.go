@@ -179,7 +179,7 @@ func (t *Timeline) begin(e *event.Event, kind TrackKind, peer event.DeviceID, id
 	if !ok {
 		i = uint64(len(t.tracks))
 		t.trackIx.put(key, i)
-		tr := &Track{Index: int(i), Kind: kind, Device: d, Peer: peer, Stream: s}
+		tr := &Track{Index: int(i), Kind: kind, Device: d, Peer: peer, Stream: s, spans: rows{cols: spanCols}}
 		if kind == StageTrack {
 			tr.Device, tr.Stream, tr.Op = 0, 0, e.Op
 		}
@@ -203,12 +203,11 @@ func (t *Timeline) number(e *event.Event, kind SeriesKind) {
 	if !ok {
 		i = int32(len(t.series))
 		t.seriesX[k] = i
-		t.series = append(t.series, &Series{Index: int(i), Kind: kind, Device: e.Device, Name: e.Op})
+		t.series = append(t.series, &Series{Index: int(i), Kind: kind, Device: e.Device, Name: e.Op, n: newNumbers()})
 	}
 	s := t.series[i]
 	s.Second = e.Requested
-	s.n.push(e.Time, e.Size)
-	s.step.push(int64(e.Step))
+	s.n.push(e.Time, e.Size, int64(e.Step))
 }
 
 // Bytes is how much memory the timeline holds, the string table left out.
@@ -221,7 +220,7 @@ func (t *Timeline) Bytes() int64 {
 		n += k.bytes()
 	}
 	for _, s := range t.series {
-		n += s.n.bytes() + s.step.bytes()
+		n += s.n.bytes()
 	}
 	for i := range t.open {
 		n += t.open[i].bytes()

@@ -26,18 +26,29 @@ func (e *extent) merge(o *extent) {
 // of extents above them. Level l has a node for each full run of 16^(l+1)
 // points and none for the rest, so nodes never change once they are there.
 type numbers struct {
-	time   column
-	val    column
+	rows
 	levels []vector[extent]
 	tail   []extent // for each level the node that is being filled
 }
 
-func (s *numbers) len() int { return s.time.len() }
+// The columns of numbers; extra is its owner's.
+const (
+	timeCol = iota
+	valueCol
+	extraCol
+	numberCols
+)
 
-func (s *numbers) push(t, v int64) {
-	i := s.time.len()
-	s.time.push(t)
-	s.val.push(v)
+func newNumbers() numbers { return numbers{rows: rows{cols: numberCols}} }
+
+func (s *numbers) time(i int) int64  { return s.at(timeCol, i) }
+func (s *numbers) value(i int) int64 { return s.at(valueCol, i) }
+func (s *numbers) extra(i int) int64 { return s.at(extraCol, i) }
+
+func (s *numbers) push(t, v, extra int64) {
+	i := s.n
+	r := s.add()
+	r[timeCol], r[valueCol], r[extraCol] = t, v, extra
 	e := extent{v, v, uint32(i)}
 	for l := 0; ; l++ {
 		if l == len(s.levels) {
@@ -62,7 +73,7 @@ func (s *numbers) push(t, v int64) {
 // extent is the range of the values of points [a,b), a < b. It looks at no
 // more than twice fanout nodes a level.
 func (s *numbers) extent(a, b int) extent {
-	v := s.val.at(a)
+	v := s.value(a)
 	e := extent{v, v, uint32(a)}
 	lo, hi := (a+fanout-1)>>fanoutBits, b>>fanoutBits
 	if lo >= hi {
@@ -93,24 +104,24 @@ func (s *numbers) extent(a, b int) extent {
 
 func (s *numbers) points(e *extent, a, b int) {
 	for i := a; i < b; i++ {
-		v := s.val.at(i)
+		v := s.value(i)
 		e.merge(&extent{v, v, uint32(i)})
 	}
 }
 
 // before is the number of points with a time before t, searched from point
 // from on.
-func (s *numbers) before(t int64, from int) int { return s.time.after(t-1, from) }
+func (s *numbers) before(t int64, from int) int { return s.after(timeCol, t-1, from) }
 
 // upTo is the number of points with a time of t or before.
-func (s *numbers) upTo(t int64) int { return s.time.after(t, 0) }
+func (s *numbers) upTo(t int64) int { return s.after(timeCol, t, 0) }
 
 // valueAfter is the value after the first n points; 0 when n is 0.
 func (s *numbers) valueAfter(n int) int64 {
 	if n == 0 {
 		return 0
 	}
-	return s.val.at(n - 1)
+	return s.value(n - 1)
 }
 
 // highest is the largest value that a step function has in [t0,t1), the value
@@ -126,7 +137,7 @@ func (s *numbers) highest(t0, t1 int64) int64 {
 }
 
 func (s *numbers) bytes() int64 {
-	n := s.time.bytes() + s.val.bytes()
+	n := s.rows.bytes()
 	for i := range s.levels {
 		n += s.levels[i].bytes(extentBytes)
 	}

@@ -91,30 +91,19 @@ type Pool struct {
 	Facts     event.Fields
 
 	// Bytes in use after each point; a point is an alloc, a free or a forward,
-	// and change says which one of what.
-	inUse  numbers
-	change column
+	// and extra says which one of what.
+	inUse numbers
 	// What the pool held before points 0, markEvery, 2*markEvery, …: by
 	// category, and the waste.
-	marks [event.NumCategories + 1]column
+	marks rows
 	now   State
 
-	// Columns of the allocations, by index.
-	birth     column // number of points before its first
-	address   column
-	size      column
-	waste     column // size - requested
-	tensor    column
-	op        column
-	step      column
-	kind      column // category, stream and forwarded in one number: see packKind
-	region    column // index into regions; -1: none
-	lives     lifetimes[uint32]
-	live      table        // address -> index into blocks
-	blocks    vector[held] // the live ones, and vacant places
-	vacant    []int32
-	takenFrom column // forwards: the allocation before
-	takenBy   column // and the one after
+	allocs   rows // columns: birthCol …
+	lives    lifetimes[uint32]
+	live     table        // address -> index into blocks
+	blocks   vector[held] // the live ones, and vacant places
+	vacant   []int32
+	forwards rows // the allocation before, the one after
 
 	reserved numbers
 	regions  []Region
@@ -125,6 +114,20 @@ type Pool struct {
 	tiles    tiles
 	refused  int
 }
+
+// The columns of allocations, whose index is the row.
+const (
+	birthCol = iota // number of points before its first
+	addrCol
+	sizeCol
+	wasteCol // size - requested
+	tensorCol
+	opCol
+	stepCol
+	kindCol   // category, stream and forwarded in one number: see packKind
+	regionCol // index into regions; -1: none
+	allocCols
+)
 
 // Region is one piece of memory that the pool got from the driver, with its
 // place in the pool's compact layout, in which regions lie end to end.

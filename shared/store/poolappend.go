@@ -21,7 +21,9 @@ const (
 func newPool(index int, d event.DeviceID, a event.AllocatorID) *Pool {
 	p := &Pool{
 		Index: index, Device: d, Allocator: a, lastReg: -1,
-		Name: "allocator " + itoa(int64(a)),
+		Name:  "allocator " + itoa(int64(a)),
+		inUse: newNumbers(), reserved: newNumbers(),
+		marks: rows{cols: event.NumCategories + 1}, allocs: rows{cols: allocCols}, forwards: rows{cols: 2},
 	}
 	p.tiles.init()
 	return p
@@ -74,16 +76,18 @@ func (p *Pool) alloc(e *event.Event) bool {
 func (p *Pool) addAlloc(e *event.Event, region int32, b *block, forwarded bool) int {
 	kind := packKind(e, forwarded)
 	b.category = uint8(kind)
-	i := p.birth.len()
-	p.birth.push(int64(p.inUse.len()))
-	p.address.push(int64(e.Address))
-	p.size.push(b.size)
-	p.waste.push(b.waste)
-	p.tensor.push(int64(e.Tensor))
-	p.op.push(int64(e.Op))
-	p.step.push(int64(e.Step))
-	p.kind.push(kind)
-	p.region.push(int64(region))
+	i := p.allocs.n
+	r := p.allocs.add()
+	_ = r[allocCols-1]
+	r[birthCol] = int64(p.inUse.n)
+	r[addrCol] = int64(e.Address)
+	r[sizeCol] = b.size
+	r[wasteCol] = b.waste
+	r[tensorCol] = int64(e.Tensor)
+	r[opCol] = int64(e.Op)
+	r[stepCol] = int64(e.Step)
+	r[kindCol] = kind
+	r[regionCol] = int64(region)
 	p.lives.begin()
 	p.live.put(e.Address, uint64(p.hold(i, b)))
 	return i
@@ -121,7 +125,7 @@ func (p *Pool) end(k uint64, at int64) {
 	p.vacant = append(p.vacant, int32(k))
 	p.mark()
 	p.account(&h.block, -1)
-	p.lives.finish(int(h.alloc), uint32(p.inUse.len()+1))
+	p.lives.finish(int(h.alloc), uint32(p.inUse.n+1))
 	p.point(at, int(h.alloc), didFree)
 }
 
@@ -139,35 +143,33 @@ func (p *Pool) forward(e *event.Event) bool {
 		b.waste = b.size - e.Requested
 	}
 	n := *e
-	n.Stream = event.StreamID(p.kind.at(i) >> 8)
+	n.Stream = event.StreamID(p.allocs.at(kindCol, i) >> 8)
 	p.mark()
 	p.account(&h.block, -1)
-	j := p.addAlloc(&n, int32(p.region.at(i)), &b, true)
+	j := p.addAlloc(&n, int32(p.allocs.at(regionCol, i)), &b, true)
 	p.account(&b, 1)
-	p.lives.finish(i, uint32(p.inUse.len()+1))
-	f := p.takenFrom.len()
-	p.takenFrom.push(int64(i))
-	p.takenBy.push(int64(j))
+	p.lives.finish(i, uint32(p.inUse.n+1))
+	f := p.forwards.n
+	r := p.forwards.add()
+	r[0], r[1] = int64(i), int64(j)
 	p.point(e.Time, f, didForward)
 	return true
 }
 
 // mark records the state before every markEvery-th point.
 func (p *Pool) mark() {
-	if p.inUse.len()&(markEvery-1) != 0 {
+	if p.inUse.n&(markEvery-1) != 0 {
 		return
 	}
-	for c := range p.now.ByCategory {
-		p.marks[c].push(p.now.ByCategory[c])
-	}
-	p.marks[event.NumCategories].push(p.now.Waste)
+	r := p.marks.add()
+	copy(r, p.now.ByCategory[:])
+	r[event.NumCategories] = p.now.Waste
 }
 
 func (p *Pool) point(at int64, what, did int) {
 	p.now.Time = at
-	p.inUse.push(at, p.now.InUse)
-	p.change.push(int64(what)<<didBits | int64(did))
-	if p.inUse.len()&(tilePoints-1) == 0 {
+	p.inUse.push(at, p.now.InUse, int64(what)<<didBits|int64(did))
+	if p.inUse.n&(tilePoints-1) == 0 {
 		p.tiles.close()
 	}
 }
@@ -188,16 +190,7 @@ func (p *Pool) account(b *block, sign int64) {
 
 // bytes is the memory that the pool holds.
 func (p *Pool) bytes() int64 {
-	n := p.inUse.bytes() + p.change.bytes() + p.lives.bytes(4) + p.live.bytes() + p.reserved.bytes() + p.tiles.bytes() +
-		p.blocks.bytes(48) + 4*int64(cap(p.vacant))
-	for i := range p.marks {
-		n += p.marks[i].bytes()
-	}
-	for _, c := range []*column{
-		&p.birth, &p.address, &p.size, &p.waste, &p.tensor, &p.op, &p.step,
-		&p.kind, &p.region, &p.takenFrom, &p.takenBy,
-	} {
-		n += c.bytes()
-	}
+	n := p.inUse.bytes() + p.marks.bytes() + p.allocs.bytes() + p.forwards.bytes() + p.reserved.bytes() +
+		p.lives.bytes(4) + p.live.bytes() + p.blocks.bytes(48) + 4*int64(cap(p.vacant)) + p.tiles.bytes()
 	return n + int64(cap(p.regions))*64
 }

@@ -3,10 +3,10 @@ package store
 import "tideline/protocol/event"
 
 // Allocs is the number of allocations so far.
-func (p *Pool) Allocs() int { return p.birth.len() }
+func (p *Pool) Allocs() int { return p.allocs.n }
 
 // Points is the number of changes of the bytes in use so far.
-func (p *Pool) Points() int { return p.inUse.len() }
+func (p *Pool) Points() int { return p.inUse.n }
 
 // Live is the number of blocks in use after the last event.
 func (p *Pool) Live() int { return p.live.n }
@@ -16,24 +16,24 @@ func (p *Pool) Now() State { return p.now }
 
 // Alloc is allocation i, 0 <= i < Allocs().
 func (p *Pool) Alloc(i int) Allocation {
-	k := p.kind.at(i)
-	size := p.size.at(i)
+	k := p.allocs.at(kindCol, i)
+	size := p.allocs.at(sizeCol, i)
 	return Allocation{
 		Index: i, Birth: p.born(i), Death: p.died(i),
-		Address: uint64(p.address.at(i)), Size: size, Requested: size - p.waste.at(i),
-		Tensor: event.StringID(p.tensor.at(i)), Op: event.StringID(p.op.at(i)), Step: int32(p.step.at(i)),
+		Address: uint64(p.allocs.at(addrCol, i)), Size: size, Requested: size - p.allocs.at(wasteCol, i),
+		Tensor: event.StringID(p.allocs.at(tensorCol, i)), Op: event.StringID(p.allocs.at(opCol, i)), Step: int32(p.allocs.at(stepCol, i)),
 		Category: event.Category(k), Stream: event.StreamID(k >> 8), Forwarded: k>>16 != 0,
 	}
 }
 
-func (p *Pool) born(i int) int64 { return p.inUse.time.at(int(p.birth.at(i))) }
+func (p *Pool) born(i int) int64 { return p.inUse.time(int(p.allocs.at(birthCol, i))) }
 
 func (p *Pool) died(i int) int64 {
 	n := *p.lives.end.at(i)
 	if n == 0 {
 		return Alive
 	}
-	return p.inUse.time.at(int(n) - 1)
+	return p.inUse.time(int(n) - 1)
 }
 
 // Box is what a picture needs of an allocation.
@@ -46,11 +46,11 @@ type Box struct {
 
 // Box is allocation i in the compact layout.
 func (p *Pool) Box(i int) Box {
-	b := Box{Birth: p.born(i), Death: p.died(i), Offset: -1, Category: event.Category(p.kind.at(i))}
-	if r := p.region.at(i); r >= 0 {
+	b := Box{Birth: p.born(i), Death: p.died(i), Offset: -1, Category: event.Category(p.allocs.at(kindCol, i))}
+	if r := p.allocs.at(regionCol, i); r >= 0 {
 		reg := &p.regions[r]
-		at := int64(uint64(p.address.at(i)) - reg.Address)
-		b.Offset, b.Size = reg.Offset+at, min(p.size.at(i), reg.Size-at)
+		at := int64(uint64(p.allocs.at(addrCol, i)) - reg.Address)
+		b.Offset, b.Size = reg.Offset+at, min(p.allocs.at(sizeCol, i), reg.Size-at)
 	}
 	return b
 }
@@ -74,19 +74,19 @@ func (p *Pool) after(n int) State {
 // around it.
 func (p *Pool) seek(s *State, n int) {
 	m := n >> markBits
-	if n&(markEvery-1) > markEvery/2 && m+1 < p.marks[0].len() {
+	if n&(markEvery-1) > markEvery/2 && m+1 < p.marks.n {
 		m++
 	}
-	if m >= p.marks[0].len() { // the mark is only set with its first point
+	if m >= p.marks.n { // the mark is only set with its first point
 		*s = p.now
 		s.Reserved = 0
 		return
 	}
 	s.InUse = p.inUse.valueAfter(m << markBits)
 	for c := range s.ByCategory {
-		s.ByCategory[c] = p.marks[c].at(m)
+		s.ByCategory[c] = p.marks.at(c, m)
 	}
-	s.Waste = p.marks[event.NumCategories].at(m)
+	s.Waste = p.marks.at(event.NumCategories, m)
 	p.walk(s, m<<markBits, n)
 }
 
@@ -102,21 +102,21 @@ func (p *Pool) walk(s *State, from, to int) {
 }
 
 func (p *Pool) apply(s *State, point int, sign int64) {
-	c := p.change.at(point)
+	c := p.inUse.extra(point)
 	switch i := int(c >> didBits); c & didMask {
 	case didAlloc:
 		p.applyOne(s, i, sign)
 	case didFree:
 		p.applyOne(s, i, -sign)
 	default:
-		p.applyOne(s, int(p.takenFrom.at(i)), -sign)
-		p.applyOne(s, int(p.takenBy.at(i)), sign)
+		p.applyOne(s, int(p.forwards.at(0, i)), -sign)
+		p.applyOne(s, int(p.forwards.at(1, i)), sign)
 	}
 }
 
 func (p *Pool) applyOne(s *State, i int, sign int64) {
-	s.ByCategory[p.kind.at(i)&0xff] += sign * p.size.at(i)
-	s.Waste += sign * p.waste.at(i)
+	s.ByCategory[p.allocs.at(kindCol, i)&0xff] += sign * p.allocs.at(sizeCol, i)
+	s.Waste += sign * p.allocs.at(wasteCol, i)
 }
 
 // Buckets fills dst, which must have w.W elements, with the pool's bytes over
@@ -142,7 +142,7 @@ func (p *Pool) Buckets(w Window, dst []MemoryBucket) {
 			d.Min = min(carry, e.lo)
 			if e.hi > carry {
 				d.Max, top = e.hi, int(e.at)+1
-				d.Time = p.inUse.time.at(int(e.at))
+				d.Time = p.inUse.time(int(e.at))
 			}
 		}
 		if top != at {
@@ -185,7 +185,7 @@ func (p *Pool) TileOver(dst *Tile, t0, t1 int64) {
 	p.tiles.refresh()
 	a := p.inUse.before(t0, 0)
 	b := p.inUse.before(t1, a)
-	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.len())
+	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.n)
 }
 
 // LiveAt appends the allocations that are live at time at to dst, by age.
@@ -194,7 +194,7 @@ func (p *Pool) LiveAt(dst []int32, at int64) []int32 {
 }
 
 func (p *Pool) liveAfter(dst []int32, n int) []int32 {
-	return p.lives.reaching(dst, 0, p.birth.after(int64(n)-1, 0), uint32(n), 0)
+	return p.lives.reaching(dst, 0, p.allocs.after(birthCol, int64(n)-1, 0), uint32(n), 0)
 }
 
 // Overlapping appends the allocations that are live at some moment of
@@ -202,7 +202,7 @@ func (p *Pool) liveAfter(dst []int32, n int) []int32 {
 func (p *Pool) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
 	a := p.inUse.before(t0, 0)
 	b := p.inUse.before(t1, a)
-	return p.lives.reaching(dst, 0, p.birth.after(int64(b)-1, 0), uint32(a), limit)
+	return p.lives.reaching(dst, 0, p.allocs.after(birthCol, int64(b)-1, 0), uint32(a), limit)
 }
 
 // AllocAt is the allocation that covers a place of the compact layout at time
@@ -233,17 +233,17 @@ func (p *Pool) TileNext(cur *TileCursor, dst *Tile, t0, t1 int64) {
 	}
 	a := cur.point
 	b := p.inUse.before(t1, a)
-	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.len())
+	p.tiles.over(dst, max(a-1, 0), max(b, a, 1), p.inUse.n)
 	cur.point = b
 }
 
 // FirstChange is the time of the first change of the bytes in use; Alive when
 // there is none.
 func (p *Pool) FirstChange() int64 {
-	if p.inUse.len() == 0 {
+	if p.inUse.n == 0 {
 		return Alive
 	}
-	return p.inUse.time.at(0)
+	return p.inUse.time(0)
 }
 
 // PeakPoint is when the bytes in use were highest in [t0,t1), and how high.
@@ -253,7 +253,7 @@ func (p *Pool) PeakPoint(t0, t1 int64) (at, bytes int64) {
 	at, bytes = t0, p.inUse.valueAfter(a)
 	if b > a {
 		if e := p.inUse.extent(a, b); e.hi > bytes {
-			at, bytes = p.inUse.time.at(int(e.at)), e.hi
+			at, bytes = p.inUse.time(int(e.at)), e.hi
 		}
 	}
 	return at, bytes

@@ -139,7 +139,7 @@ func (p *Pool) regionRemove(e *event.Event) bool {
 
 func (p *Pool) reserve(at, grew int64) {
 	p.now.Reserved += grew
-	p.reserved.push(at, p.now.Reserved)
+	p.reserved.push(at, p.now.Reserved, 0)
 }
 
 // Regions are all regions that the pool ever held, in order of arrival.

@@ -91,14 +91,14 @@ func (s *searcher) sized(n int64) bool {
 }
 
 func (s *searcher) pool(p *Pool, from int) int {
-	lo := p.birth.after(int64(p.inUse.before(s.q.T0, 0))-1, 0)
-	hi := p.birth.after(int64(p.inUse.before(s.q.T1, 0))-1, 0)
+	lo := p.allocs.after(birthCol, int64(p.inUse.before(s.q.T0, 0))-1, 0)
+	hi := p.allocs.after(birthCol, int64(p.inUse.before(s.q.T1, 0))-1, 0)
 	for i := max(from, lo); i < hi; i++ {
 		if len(s.hits) == s.q.Limit {
 			return i
 		}
-		size := p.size.at(i)
-		if s.sized(size) && (s.names == nil || s.named(p.op.at(i)) || s.named(p.tensor.at(i))) {
+		size := p.allocs.at(sizeCol, i)
+		if s.sized(size) && (s.names == nil || s.named(p.allocs.at(opCol, i)) || s.named(p.allocs.at(tensorCol, i))) {
 			s.hits = append(s.hits, Hit{Kind: AllocHit, Pool: p.Index, Track: -1, Index: i, Time: p.born(i), Size: size})
 		}
 	}
@@ -106,7 +106,7 @@ func (s *searcher) pool(p *Pool, from int) int {
 }
 
 func (s *searcher) track(k *Track, from int) int {
-	lo, hi := k.begin.after(s.q.T0-1, 0), k.begin.after(s.q.T1-1, 0)
+	lo, hi := k.spans.after(beginCol, s.q.T0-1, 0), k.spans.after(beginCol, s.q.T1-1, 0)
 	if k.Kind != TransferTrack && (s.q.MinBytes > 0 || s.q.MaxBytes > 0) {
 		return hi // nothing there is counted in bytes
 	}
@@ -114,9 +114,9 @@ func (s *searcher) track(k *Track, from int) int {
 		if len(s.hits) == s.q.Limit {
 			return i
 		}
-		v := k.value.at(i)
-		if (k.Kind != TransferTrack || s.sized(v)) && (s.names == nil || s.named(k.op.at(i)) || s.named(k.tensor.at(i))) {
-			s.hits = append(s.hits, Hit{Kind: SpanHit, Pool: -1, Track: k.Index, Index: i, Time: k.begin.at(i), Size: v})
+		v := k.spans.at(spanValueCol, i)
+		if (k.Kind != TransferTrack || s.sized(v)) && (s.names == nil || s.named(k.spans.at(spanOpCol, i)) || s.named(k.spans.at(spanTensorCol, i))) {
+			s.hits = append(s.hits, Hit{Kind: SpanHit, Pool: -1, Track: k.Index, Index: i, Time: k.spans.at(beginCol, i), Size: v})
 		}
 	}
 	return hi

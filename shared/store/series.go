@@ -30,8 +30,7 @@ type Series struct {
 	Name   event.StringID
 	Second int64 // the last second value: a queue's capacity
 
-	n    numbers
-	step column
+	n numbers // extra: the step
 }
 
 type seriesKey struct {
@@ -41,15 +40,15 @@ type seriesKey struct {
 }
 
 // Len is the number of points.
-func (s *Series) Len() int { return s.n.len() }
+func (s *Series) Len() int { return s.n.n }
 
 // Point is point i; step is event.NoStep where it has none.
 func (s *Series) Point(i int) (at, value int64, step int32) {
-	return s.n.time.at(i), s.n.val.at(i), int32(s.step.at(i))
+	return s.n.time(i), s.n.value(i), int32(s.n.extra(i))
 }
 
 // Float is the value of point i of a MetricSeries.
-func (s *Series) Float(i int) float64 { return math.Float64frombits(uint64(s.n.val.at(i))) }
+func (s *Series) Float(i int) float64 { return math.Float64frombits(uint64(s.n.value(i))) }
 
 // At is the value at time at; false before the first point.
 func (s *Series) At(at int64) (int64, bool) {

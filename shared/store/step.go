@@ -22,7 +22,7 @@ func (t *Timeline) StepAt(at int64) (Step, bool) {
 	if k == nil {
 		return Step{}, false
 	}
-	n := k.begin.after(at, 0)
+	n := k.spans.after(beginCol, at, 0)
 	if n == 0 {
 		return Step{}, false
 	}
@@ -36,11 +36,11 @@ func (t *Timeline) FindStep(n int32) (Step, bool) {
 		return Step{}, false
 	}
 	// Steps are numbered from 0 in nearly every run; any other is looked for.
-	if i := int(n); i >= 0 && i < k.Spans() && int32(k.step.at(i)) == n {
+	if i := int(n); i >= 0 && i < k.Spans() && int32(k.spans.at(spanStepCol, i)) == n {
 		return k.asStep(i), true
 	}
 	for i := range k.Spans() {
-		if int32(k.step.at(i)) == n {
+		if int32(k.spans.at(spanStepCol, i)) == n {
 			return k.asStep(i), true
 		}
 	}
@@ -48,7 +48,7 @@ func (t *Timeline) FindStep(n int32) (Step, bool) {
 }
 
 func (t *Track) asStep(i int) Step {
-	return Step{int32(t.step.at(i)), t.begin.at(i), t.ended(i), t.value.at(i)}
+	return Step{int32(t.spans.at(spanStepCol, i)), t.spans.at(beginCol, i), t.ended(i), t.spans.at(spanValueCol, i)}
 }
 
 // SameInstant is the time in b that corresponds to time at in a: the same

@@ -16,13 +16,13 @@ func (p *Pool) Sort(allocs []int32, by SortKey) {
 		return
 	case ByAddress:
 		slices.SortFunc(allocs, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(uint64(p.address.at(int(a))), uint64(p.address.at(int(b)))), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(uint64(p.allocs.at(addrCol, int(a))), uint64(p.allocs.at(addrCol, int(b)))), cmp.Compare(a, b))
 		})
 		return
 	case ByWaste:
-		key = func(i int32) int64 { return -p.waste.at(int(i)) }
+		key = func(i int32) int64 { return -p.allocs.at(wasteCol, int(i)) }
 	default:
-		key = func(i int32) int64 { return -p.size.at(int(i)) }
+		key = func(i int32) int64 { return -p.allocs.at(sizeCol, int(i)) }
 	}
 	slices.SortFunc(allocs, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a, b))
@@ -34,7 +34,7 @@ func (p *Pool) Sort(allocs []int32, by SortKey) {
 func (p *Pool) Totals(allocs []int32) []Total {
 	var sum [event.NumCategories]Total
 	for _, i := range allocs {
-		sum[p.kind.at(int(i))&0xff].add(p, int(i))
+		sum[p.allocs.at(kindCol, int(i))&0xff].add(p, int(i))
 	}
 	var out []Total
 	for c := range sum {
@@ -52,12 +52,12 @@ func (p *Pool) TotalsByOp(allocs []int32, n int) []Total {
 	at := make(map[event.StringID]int)
 	var out []Total
 	for _, i := range allocs {
-		op := event.StringID(p.op.at(int(i)))
+		op := event.StringID(p.allocs.at(opCol, int(i)))
 		k, ok := at[op]
 		if !ok {
 			k = len(out)
 			at[op] = k
-			out = append(out, Total{Op: op, Category: event.Category(p.kind.at(int(i)))})
+			out = append(out, Total{Op: op, Category: event.Category(p.allocs.at(kindCol, int(i)))})
 		}
 		out[k].add(p, int(i))
 	}
@@ -71,8 +71,8 @@ func (p *Pool) TotalsByOp(allocs []int32, n int) []Total {
 }
 
 func (t *Total) add(p *Pool, i int) {
-	t.Bytes += p.size.at(i)
-	t.Waste += p.waste.at(i)
+	t.Bytes += p.allocs.at(sizeCol, i)
+	t.Waste += p.allocs.at(wasteCol, i)
 	t.Count++
 }
 
@@ -83,7 +83,7 @@ func (p *Pool) Peak(t0, t1 int64, top int) Peak {
 	n, at := a, t0
 	if b > a {
 		if e := p.inUse.extent(a, b); a == 0 || e.hi > p.inUse.valueAfter(a) {
-			n, at = int(e.at)+1, p.inUse.time.at(int(e.at))
+			n, at = int(e.at)+1, p.inUse.time(int(e.at))
 		}
 	}
 	k := Peak{State: p.after(n)}
@@ -108,8 +108,8 @@ func (p *Pool) ChunkMapAt(at int64) event.ChunkMap {
 	var m event.ChunkMap
 	var end uint64 // of the last region of m
 	for _, i := range live {
-		c := event.Chunk{Address: uint64(p.address.at(int(i))), Size: p.size.at(int(i)), InUse: true}
-		c.Requested = c.Size - p.waste.at(int(i))
+		c := event.Chunk{Address: uint64(p.allocs.at(addrCol, int(i))), Size: p.allocs.at(sizeCol, int(i)), InUse: true}
+		c.Requested = c.Size - p.allocs.at(wasteCol, int(i))
 		for len(held) > 0 && held[0].Address <= c.Address {
 			m, end = closeRegion(m), held[0].Address+uint64(held[0].Size)
 			m = append(m, event.Region{Address: held[0].Address, Size: held[0].Size})

@@ -64,17 +64,23 @@ type Track struct {
 	Stream event.StreamID // OpTrack, TransferTrack
 	Op     event.StringID // StageTrack: the stage
 
-	begin  column
-	op     column
-	tensor column
-	step   column
-	value  column
-	kind   column // class, flags
+	spans  rows // columns: beginCol …
 	lives  lifetimes[int64]
 	busy   sumTree // of ended spans
 	values sumTree // of ended spans; empty for kinds without a value
 	now    int64   // time of the last event
 }
+
+// The columns of spans.
+const (
+	beginCol = iota
+	spanOpCol
+	spanTensorCol
+	spanStepCol
+	spanValueCol
+	spanKindCol // class, flags
+	spanCols
+)
 
 // sumTree holds sums over runs of 16, 256, … spans.
 type sumTree []vector[Sums]
@@ -112,14 +118,14 @@ func (v *vector[T]) reach(i int) *T {
 }
 
 // Spans is the number of spans so far.
-func (t *Track) Spans() int { return t.begin.len() }
+func (t *Track) Spans() int { return t.spans.n }
 
 // Span is span i, 0 <= i < Spans().
 func (t *Track) Span(i int) Span {
-	k := t.kind.at(i)
+	k := t.spans.at(spanKindCol, i)
 	return Span{
-		Index: i, Begin: t.begin.at(i), End: t.ended(i), Value: t.value.at(i),
-		Op: event.StringID(t.op.at(i)), Tensor: event.StringID(t.tensor.at(i)), Step: int32(t.step.at(i)),
+		Index: i, Begin: t.spans.at(beginCol, i), End: t.ended(i), Value: t.spans.at(spanValueCol, i),
+		Op: event.StringID(t.spans.at(spanOpCol, i)), Tensor: event.StringID(t.spans.at(spanTensorCol, i)), Step: int32(t.spans.at(spanStepCol, i)),
 		Class: uint8(k), Flags: event.Flags(k >> 8),
 	}
 }
@@ -131,19 +137,21 @@ func (t *Track) ended(i int) int64 {
 	return Alive
 }
 
-func (t *Track) class(i int) int { return int(uint8(t.kind.at(i))) }
+func (t *Track) class(i int) int { return int(uint8(t.spans.at(spanKindCol, i))) }
 
 func (t *Track) start(e *event.Event, class uint8) int {
-	i := t.begin.len()
+	i := t.spans.n
 	if class >= NumClasses {
 		class = 0
 	}
-	t.begin.push(e.Time)
-	t.op.push(int64(e.Op))
-	t.tensor.push(int64(e.Tensor))
-	t.step.push(int64(e.Step))
-	t.value.push(e.Size)
-	t.kind.push(int64(class) | int64(e.Flags)<<8)
+	r := t.spans.add()
+	_ = r[spanCols-1]
+	r[beginCol] = e.Time
+	r[spanOpCol] = int64(e.Op)
+	r[spanTensorCol] = int64(e.Tensor)
+	r[spanStepCol] = int64(e.Step)
+	r[spanValueCol] = e.Size
+	r[spanKindCol] = int64(class) | int64(e.Flags)<<8
 	t.lives.begin()
 	return i
 }
@@ -151,9 +159,9 @@ func (t *Track) start(e *event.Event, class uint8) int {
 func (t *Track) finish(i int, at int64) {
 	// Ends are kept as one more than the time, for 0 means open.
 	t.lives.finish(i, at+1)
-	t.busy.add(i, t.class(i), at-t.begin.at(i))
+	t.busy.add(i, t.class(i), at-t.spans.at(beginCol, i))
 	if t.hasValue() {
-		t.values.add(i, t.class(i), t.value.at(i))
+		t.values.add(i, t.class(i), t.spans.at(spanValueCol, i))
 	}
 }
 
@@ -161,9 +169,9 @@ func (t *Track) hasValue() bool { return t.Kind == TransferTrack || t.Kind == St
 
 // sum adds the times and values of the ended spans [a,b).
 func (t *Track) sum(busy, value *Sums, a, b int) {
-	t.sumOf(&t.busy, busy, a, b, func(i int) int64 { return t.ended(i) - t.begin.at(i) })
+	t.sumOf(&t.busy, busy, a, b, func(i int) int64 { return t.ended(i) - t.spans.at(beginCol, i) })
 	if t.hasValue() {
-		t.sumOf(&t.values, value, a, b, t.value.at)
+		t.sumOf(&t.values, value, a, b, func(i int) int64 { return t.spans.at(spanValueCol, i) })
 	}
 }
 
@@ -206,7 +214,7 @@ func (t *Track) sumOf(tree *sumTree, into *Sums, a, b int, of func(int) int64) {
 func (t *Track) overhang(busy, value *Sums, spans []int32, at int64) {
 	for _, r := range spans {
 		i := int(r)
-		begin, end, c := t.begin.at(i), t.ended(i), t.class(i)
+		begin, end, c := t.spans.at(beginCol, i), t.ended(i), t.class(i)
 		if end == Alive {
 			busy[c] += min(at, max(t.now, begin)) - begin
 			continue
@@ -214,7 +222,7 @@ func (t *Track) overhang(busy, value *Sums, spans []int32, at int64) {
 		over := end - at
 		busy[c] -= over
 		if t.hasValue() {
-			value[c] -= int64(float64(t.value.at(i)) * (float64(over) / float64(end-begin)))
+			value[c] -= int64(float64(t.spans.at(spanValueCol, i)) * (float64(over) / float64(end-begin)))
 		}
 	}
 }
@@ -225,14 +233,14 @@ func (t *Track) Buckets(w Window, dst []SpanBucket, scratch []int32) []int32 {
 	if !w.valid() {
 		return scratch
 	}
-	a := t.begin.after(w.T0-1, 0)
+	a := t.spans.after(beginCol, w.T0-1, 0)
 	// What is up to each edge, less what is up to the edge before it.
 	var busyIn, valueIn Sums
 	open := t.lives.reaching(scratch[:0], 0, a, w.T0+1, 0)
 	t.overhang(&busyIn, &valueIn, open, w.T0)
 	for i := range dst[:w.W] {
 		edge := w.Edge(i + 1)
-		b := t.begin.after(edge-1, a)
+		b := t.spans.after(beginCol, edge-1, a)
 		// Open at the next edge is what still is, and what began since.
 		still := open[:0]
 		for _, r := range open {
@@ -262,29 +270,26 @@ func (t *Track) Buckets(w Window, dst []SpanBucket, scratch []int32) []int32 {
 // Overlapping appends the spans that overlap [t0,t1), by begin; it stops when
 // dst has limit of them (0: no limit).
 func (t *Track) Overlapping(dst []int32, t0, t1 int64, limit int) []int32 {
-	return t.lives.reaching(dst, 0, t.begin.after(t1-1, 0), t0+1, limit)
+	return t.lives.reaching(dst, 0, t.spans.after(beginCol, t1-1, 0), t0+1, limit)
 }
 
 // Began is the number of spans that begin in [t0,t1).
 func (t *Track) Began(t0, t1 int64) int {
-	a := t.begin.after(t0-1, 0)
-	return t.begin.after(t1-1, a) - a
+	a := t.spans.after(beginCol, t0-1, 0)
+	return t.spans.after(beginCol, t1-1, a) - a
 }
 
 // Sum is the time and the values of the spans that begin in [t0,t1) and have
 // ended, by class, and how many begin.
 func (t *Track) Sum(t0, t1 int64) (busy, value Sums, count int) {
-	a := t.begin.after(t0-1, 0)
-	b := t.begin.after(t1-1, a)
+	a := t.spans.after(beginCol, t0-1, 0)
+	b := t.spans.after(beginCol, t1-1, a)
 	t.sum(&busy, &value, a, b)
 	return busy, value, b - a
 }
 
 func (t *Track) bytes() int64 {
-	n := t.lives.bytes(8)
-	for _, c := range []*column{&t.begin, &t.op, &t.tensor, &t.step, &t.value, &t.kind} {
-		n += c.bytes()
-	}
+	n := t.lives.bytes(8) + t.spans.bytes()
 	for _, tree := range []sumTree{t.busy, t.values} {
 		for i := range tree {
 			n += tree[i].bytes(NumClasses * 8)

@@ -5,109 +5,154 @@ import (
 	"math/bits"
 )
 
-// column is an append-only list of numbers. The last chunk lies open in full
-// width; when it is full it is packed: its lowest value is taken off, common
-// low zero bits are shifted out, and the rest takes as many bytes each as the
-// largest needs, from none to eight. Packing at the end rather than while
-// appending keeps the append a plain store, and never rewrites anything.
-type column struct {
-	sealed []packed
-	open   []int64
+// rows is an append-only table of numbers with a few columns. The last rows lie
+// open, as they were put; when they fill a chunk they are packed column by
+// column: the lowest value is taken off, common low zero bits are shifted out,
+// and the rest takes as many bytes each as the largest needs, from none to
+// eight. Packing at the end rather than while appending keeps the append a few
+// plain stores, and never rewrites anything.
+type rows struct {
+	chunks []chunk
+	open   []int64 // row after row
+	cols   int
+	n      int
 }
 
-// chunkBits gives chunks of 4096 values: small enough that a chunk spans
-// little time and packs well, large enough that its header costs nothing.
+// chunkBits gives chunks of 512 rows: few enough that an open chunk stays in
+// the processor's cache while it is packed and spans little time, enough that
+// headers cost little.
 const (
-	chunkBits = 10
+	chunkBits = 9
 	chunkLen  = 1 << chunkBits
 )
 
-// packed is a full chunk. The data has seven bytes more than its values, so
-// that each can be read as eight and masked: one path for every width.
+// chunk is a full run of rows. The data of all columns lie in one piece, with
+// seven bytes to spare, so that each value can be read as eight bytes and
+// masked: one path for every width.
+type chunk struct {
+	cols []packed
+	data []byte
+}
+
+// packed is where a column of a chunk lies.
 type packed struct {
 	base  int64
 	mask  uint64
-	data  []byte
+	at    uint32 // in data
 	width uint8
 	shift uint8
 }
 
-const packedBytes = 48
+const (
+	packedBytes = 24
+	chunkBytes  = 48
+)
 
-func (c *column) len() int { return len(c.sealed)<<chunkBits + len(c.open) }
-
-func (c *column) push(v int64) {
-	if len(c.open) == cap(c.open) {
-		c.grow()
+// add makes a row and returns its place, to be filled at once.
+func (t *rows) add() []int64 {
+	if len(t.open) == cap(t.open) {
+		t.grow()
 	}
-	c.open = append(c.open, v)
+	k := len(t.open)
+	t.open = t.open[:k+t.cols]
+	t.n++
+	return t.open[k : k+t.cols]
 }
 
 // grow makes room in the open chunk, or seals it when it is full. The first
 // chunk starts small, because most pools and tracks of a run stay so.
-func (c *column) grow() {
-	if len(c.open) < chunkLen {
-		n := make([]int64, len(c.open), min(chunkLen, max(64, 4*len(c.open))))
-		copy(n, c.open)
-		c.open = n
+func (t *rows) grow() {
+	if full := chunkLen * t.cols; len(t.open) < full {
+		n := make([]int64, len(t.open), min(full, max(16*t.cols, 4*len(t.open))))
+		copy(n, t.open)
+		t.open = n
 		return
 	}
-	c.sealed = append(c.sealed, pack(c.open))
-	c.open = c.open[:0]
+	t.seal()
+	t.open = t.open[:0]
 }
 
-func pack(v []int64) packed {
+func (t *rows) seal() {
+	c := chunk{cols: make([]packed, t.cols)}
+	size := 0
+	for i := range c.cols {
+		p := &c.cols[i]
+		p.measure(t.open[i:], t.cols)
+		p.at = uint32(size)
+		size += chunkLen * int(p.width)
+	}
+	c.data = make([]byte, size+8)
+	for i := range c.cols {
+		c.cols[i].fill(c.data, t.open[i:], t.cols)
+	}
+	t.chunks = append(t.chunks, c)
+}
+
+// measure finds the width of a column whose values lie stride apart.
+func (p *packed) measure(v []int64, stride int) {
 	lo, hi, first := v[0], v[0], v[0]
 	var set uint64
-	for _, x := range v {
+	for i := 0; i < len(v); i += stride {
+		x := v[i]
 		lo, hi = min(lo, x), max(hi, x)
 		// All values leave the same rest by a power of two exactly when their
 		// distances from any one of them leave none.
 		set |= uint64(x - first)
 	}
+	p.base = lo
 	if set == 0 {
-		return packed{base: lo, data: make([]byte, 8)}
+		return
 	}
 	// hi-lo may wrap around for values more than 63 bits apart; as unsigned
 	// numbers the differences are right all the same.
-	p := packed{base: lo, shift: uint8(bits.TrailingZeros64(set))}
+	p.shift = uint8(bits.TrailingZeros64(set))
 	p.width = uint8(bits.Len64(uint64(hi-lo)>>p.shift)+7) / 8
 	p.mask = ^uint64(0) >> (64 - 8*uint(p.width))
-	w := int(p.width)
-	p.data = make([]byte, len(v)*w+8-w)
-	for i, x := range v {
-		// What spills over is overwritten by the next value.
-		binary.LittleEndian.PutUint64(p.data[i*w:], uint64(x-lo)>>p.shift)
-	}
-	return p
 }
 
-// at is value i, 0 <= i < len.
-func (c *column) at(i int) int64 {
-	if k := i >> chunkBits; k < len(c.sealed) {
-		p := &c.sealed[k]
-		v := binary.LittleEndian.Uint64(p.data[i&(chunkLen-1)*int(p.width):])
-		return p.base + int64(v&p.mask<<(p.shift&63))
+// fill packs a column into its place. Columns are filled in the order in which
+// they lie, because the last bytes spill over into the next one's place.
+func (p *packed) fill(data []byte, v []int64, stride int) {
+	if p.width == 0 {
+		return
 	}
-	return c.open[i&(chunkLen-1)]
+	at, w, base, shift := int(p.at), int(p.width), p.base, p.shift&63
+	for i := 0; i < len(v); i += stride {
+		binary.LittleEndian.PutUint64(data[at:], uint64(v[i]-base)>>shift)
+		at += w
+	}
 }
 
-// after is the index of the first value greater than v in a column that never
-// falls, searched from index from on: values before it must not be greater.
-func (c *column) after(v int64, from int) int {
-	n := c.len()
-	if from >= n || c.at(from) > v {
+// at is column c of row i, 0 <= i < n.
+func (t *rows) at(c, i int) int64 {
+	if k := i >> chunkBits; k < len(t.chunks) {
+		return t.chunks[k].at(c, i&(chunkLen-1))
+	}
+	return t.open[i&(chunkLen-1)*t.cols+c]
+}
+
+func (k *chunk) at(c, i int) int64 {
+	p := &k.cols[c]
+	v := binary.LittleEndian.Uint64(k.data[int(p.at)+i*int(p.width):])
+	return p.base + int64(v&p.mask<<(p.shift&63))
+}
+
+// after is the first row whose column c, which never falls, is greater than v,
+// searched from row from on: those before it must not be greater.
+func (t *rows) after(c int, v int64, from int) int {
+	n := t.n
+	if from >= n || t.at(c, from) > v {
 		return from
 	}
 	// Leaps of doubled length first: neighbouring pixels lie near each other.
 	lo, step := from, 1
-	for lo+step < n && c.at(lo+step) <= v {
+	for lo+step < n && t.at(c, lo+step) <= v {
 		lo += step
 		step *= 2
 	}
 	hi := min(lo+step, n)
 	for lo+1 < hi {
-		if mid := int(uint(lo+hi) >> 1); c.at(mid) <= v {
+		if mid := int(uint(lo+hi) >> 1); t.at(c, mid) <= v {
 			lo = mid
 		} else {
 			hi = mid
@@ -116,11 +161,11 @@ func (c *column) after(v int64, from int) int {
 	return hi
 }
 
-// bytes is the memory that the column holds.
-func (c *column) bytes() int64 {
-	n := int64(cap(c.open))*8 + int64(cap(c.sealed))*packedBytes
-	for i := range c.sealed {
-		n += int64(len(c.sealed[i].data))
+// bytes is the memory that the table holds.
+func (t *rows) bytes() int64 {
+	n := int64(cap(t.open))*8 + int64(cap(t.chunks))*chunkBytes
+	for i := range t.chunks {
+		n += int64(len(t.chunks[i].data)) + int64(t.cols)*packedBytes
 	}
 	return n
 }
