@@ -261,9 +261,8 @@ func (a *Allocator) search(w *want) uint32 {
 	return h
 }
 
-// pad is how far an aligned start lies above addr; ok is false past the end of
-// the address space.
-func pad(addr, align uint64) (n uint64) { return -addr & (align - 1) }
+// pad is how far the first aligned start lies above addr.
+func pad(addr, align uint64) uint64 { return -addr & (align - 1) }
 
 func fits(c *chunk, w *want) bool {
 	p := pad(c.addr, w.align)

@@ -36,10 +36,12 @@ func (d *dumper) say(parts ...string) {
 	d.a.obs.Log(alloc.Info, string(b))
 }
 
+func (d *dumper) human(n uint64) string { return d.a.human(n) }
+
 // human is HumanBytes, but for the one number that the code of 2024 writes
 // otherwise.
-func (d *dumper) human(n uint64) string {
-	if n == 1<<63 && !d.current {
+func (a *Allocator) human(n uint64) string {
+	if n == 1<<63 && a.o.Profile == Classic {
 		return "-8E"
 	}
 	return HumanBytes(int64(n))

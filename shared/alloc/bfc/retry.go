@@ -63,7 +63,7 @@ func (a *Allocator) logFailure(w *want, r *alloc.Request) {
 	b = append(b, "Allocator ("...)
 	b = append(b, a.o.Name...)
 	b = append(b, ") ran out of memory trying to allocate "...)
-	b = append(b, (&dumper{current: a.o.Profile == Current}).human(w.requested)...)
+	b = append(b, a.human(w.requested)...)
 	if a.o.Profile == Current {
 		b = append(b, " from the "...)
 		b = append(b, tagNames[w.end]...)
