@@ -590,3 +590,22 @@ func TestInfoTellsWhatThereIs(t *testing.T) {
 		t.Errorf("%v in %s", err, body)
 	}
 }
+
+func TestTwoRunsAtOnceShareACard(t *testing.T) {
+	_, c := serve(t, Options{})
+	text := strings.Replace(smallRun, "steps: 3", "steps: 200", 1)
+	text = strings.Replace(text, "preset: t4-16g", "preset: lab-256m, card: one", 1)
+	var ids []string
+	for range 2 {
+		status, _, body := c.do("POST", api.PathRuns, text, nil)
+		if status != http.StatusCreated {
+			t.Fatalf("%d %s", status, body)
+		}
+		ids = append(ids, decodeJSON[api.RunInfo](t, body).ID)
+	}
+	for _, id := range ids {
+		if info := c.until(id, over); info.State != api.StateDone || info.Step != 200 {
+			t.Errorf("run %+v", info)
+		}
+	}
+}

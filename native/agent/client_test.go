@@ -31,7 +31,7 @@ func serve(t *testing.T, o Options) (*Agent, *client) {
 	o.Version = "test"
 	if o.Models == nil {
 		o.Models = []string{"mlp", "lenet5"}
-		o.Presets = []api.Preset{{Name: "t4-16g"}}
+		o.Presets = []api.Preset{{Name: "t4-16g"}, {Name: "lab-256m"}}
 	}
 	a, err := New(o)
 	if err != nil {

@@ -189,7 +189,7 @@ func (a *Agent) do(r *run, rec *record.Recording, strs *event.Strings, job Job) 
 	}
 	r.end.Store(e)
 	rec.Announce() // the state has changed, and viewers ask for it
-	a.opts.Log(fmt.Sprintf("run %s (%s): %s %s", r.id, r.name, e.state, e.message))
+	a.opts.Log(strings.TrimSuffix(fmt.Sprintf("run %s (%s): %s: %s", r.id, r.name, e.state, e.message), ": "))
 }
 
 // guarded keeps a broken invariant in one run from ending all the others.

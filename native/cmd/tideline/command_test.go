@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"tideline/protocol/api"
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
@@ -439,6 +440,24 @@ func TestEveryExampleIsValid(t *testing.T) {
 	for _, d := range list {
 		if code, _, stderr := tideline(t, "validate", file(t, d.Name+".yaml", d.YAML)); code != exitDone || d.Title == "" {
 			t.Errorf("%s: %s", d.Name, stderr)
+		}
+	}
+}
+
+func TestTheGuideNamesEveryVerbAndField(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/guide/command.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range api.Paths() {
+		if !strings.Contains(string(text), "| `"+path+"` |") {
+			t.Errorf("the guide lacks the field %s", path)
+		}
+	}
+	verbs := reflect.TypeFor[grammar]()
+	for i := range verbs.NumField() {
+		if verb := "tideline " + strings.ToLower(verbs.Field(i).Name); !strings.Contains(string(text), verb) {
+			t.Errorf("the guide lacks %q", verb)
 		}
 	}
 }
