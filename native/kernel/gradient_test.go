@@ -116,7 +116,7 @@ func checkGradients(t *testing.T, m *machine, vars int) {
 	}
 	for i, grads := range analytic {
 		for j, got := range grads {
-			if want := slope(t, m, &m.vars[i][j], 5e-3); math.Abs(float64(got)-want) > 2e-3*(1+math.Abs(want)) {
+			if want := slope(t, m, &m.vars[i][j], 5e-3); !(math.Abs(float64(got)-want) <= 2e-3*(1+math.Abs(want))) {
 				t.Errorf("variable %d, element %d: gradient %v, finite difference %v", i, j, got, want)
 			}
 		}
@@ -188,7 +188,7 @@ func TestGradientsOfWholeModels(t *testing.T) {
 			for range 4 {
 				j := r.IntN(len(g))
 				want := slope(t, m, &m.vars[id][j], 1e-2)
-				if math.Abs(float64(g[j])-want) > 2e-3*(1+10*math.Abs(want)) {
+				if !(math.Abs(float64(g[j])-want) <= 2e-3*(1+10*math.Abs(want))) {
 					t.Errorf("%s: %s[%d]: gradient %v, finite difference %v", model, p.Variables[id].Name, j, g[j], want)
 				}
 			}

@@ -50,7 +50,7 @@ func run(t testing.TB, c *kernel.Call) {
 
 func near(a, b []float32, tol float64) error {
 	for i := range a {
-		if math.Abs(float64(a[i]-b[i])) > tol*(1+math.Abs(float64(b[i]))) {
+		if d := math.Abs(float64(a[i] - b[i])); !(d <= tol*(1+math.Abs(float64(b[i])))) { // NaN too
 			return fmt.Errorf("element %d: %v, want %v", i, a[i], b[i])
 		}
 	}

@@ -202,6 +202,15 @@ func TestPrefetchTunerHeedsTheBudget(t *testing.T) {
 	if tuner.down {
 		t.Error("a refusal leaves it on the downswing")
 	}
+	larger := NewTuner(Auto, 20e6)
+	larger.Element(4e6)
+	for _, want := range []int{2, 4, 4} { // 8 and 16 MB are granted, 32 are not
+		larger.Consumed(larger.Limit())
+		larger.Consumed(0)
+		if larger.Limit() != want {
+			t.Errorf("20 MB: limit %d, want %d", larger.Limit(), want)
+		}
+	}
 	unknown := NewTuner(Auto, 10e6)
 	unknown.Consumed(1)
 	if unknown.Consumed(0) {
