@@ -454,9 +454,8 @@ func TestTheGuideNamesEveryVerbAndField(t *testing.T) {
 			t.Errorf("the guide lacks the field %s", path)
 		}
 	}
-	verbs := reflect.TypeFor[grammar]()
-	for i := range verbs.NumField() {
-		if verb := "tideline " + strings.ToLower(verbs.Field(i).Name); !strings.Contains(string(text), verb) {
+	for f := range reflect.TypeFor[grammar]().Fields() {
+		if verb := "tideline " + strings.ToLower(f.Name); !strings.Contains(string(text), verb) {
 			t.Errorf("the guide lacks %q", verb)
 		}
 	}
