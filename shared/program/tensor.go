@@ -22,8 +22,14 @@ var dtypes = [numDTypes]struct {
 	name string
 	size int64
 }{
-	{"float32", 4}, {"float64", 8}, {"float16", 2}, {"bfloat16", 2},
-	{"int32", 4}, {"int64", 8}, {"uint8", 1}, {"bool", 1},
+	{"float32", 4},
+	{"float64", 8},
+	{"float16", 2},
+	{"bfloat16", 2},
+	{"int32", 4},
+	{"int64", 8},
+	{"uint8", 1},
+	{"bool", 1},
 }
 
 // Size is the bytes of one element.

@@ -284,8 +284,13 @@ func TestWindowExtents(t *testing.T) {
 		pad             Padding
 		out, before     int64
 	}{
-		{28, 5, 1, Valid, 24, 0}, {28, 5, 1, Same, 28, 2}, {224, 7, 2, Same, 112, 2},
-		{5, 2, 2, Valid, 2, 0}, {5, 2, 2, Same, 3, 0}, {4, 5, 1, Valid, 0, 0}, {7, 1, 3, Same, 3, 0},
+		{28, 5, 1, Valid, 24, 0},
+		{28, 5, 1, Same, 28, 2},
+		{224, 7, 2, Same, 112, 2},
+		{5, 2, 2, Valid, 2, 0},
+		{5, 2, 2, Same, 3, 0},
+		{4, 5, 1, Valid, 0, 0},
+		{7, 1, 3, Same, 3, 0},
 	} {
 		if out, before := extent(c.size, c.k, c.stride, c.pad); out != c.out || before != c.before {
 			t.Errorf("extent(%d,%d,%d,%d) = %d, %d; want %d, %d", c.size, c.k, c.stride, c.pad, out, before, c.out, c.before)
