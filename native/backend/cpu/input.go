@@ -65,7 +65,7 @@ func (in *input) Fill(_ []int32, i int, tensor *program.Value, dst []byte) error
 	return nil
 }
 
-func bytesOf[T float32 | int64](s []T) []byte {
+func bytesOf[T float32 | int64 | uint64](s []T) []byte {
 	var t T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
 }

@@ -7,6 +7,7 @@ import (
 	"tideline/native/kernel"
 	"tideline/protocol/event"
 	"tideline/shared/exec"
+	"tideline/shared/program"
 )
 
 // Memory backs the address spaces of devices with host memory outside of the
@@ -16,6 +17,11 @@ import (
 type Memory struct {
 	regions [][]region // by device, ascending by address
 	call    kernel.Call
+	// scratch serves kernels that were denied a workspace or run on the host,
+	// which has none to ask for. Without any, a convolution would be computed
+	// element by element, which takes this machine minutes where the modelled
+	// one takes milliseconds.
+	scratch []uint64
 }
 
 type region struct {
@@ -91,7 +97,7 @@ func (m *Memory) Close() {
 			release(r.mem[:cap(r.mem)])
 		}
 	}
-	m.regions = nil
+	m.regions, m.scratch = nil, nil
 }
 
 // after is the index of the first region above addr.
@@ -132,8 +138,17 @@ func (m *Memory) Run(k *exec.Kernel) error {
 	}
 	if k.Workspace.Bytes > 0 {
 		c.Temp = m.Bytes(k.Workspace)
+	} else if d, err := program.Lookup(k.Node.Op); err == nil && d.Workspace != nil {
+		c.Temp = m.temporary(d.Workspace(k.Program, k.Node))
 	}
 	return kernel.Run(c)
+}
+
+func (m *Memory) temporary(bytes int64) []byte {
+	if n := int(bytes+7) / 8; len(m.scratch) < n {
+		m.scratch = make([]uint64, n)
+	}
+	return bytesOf(m.scratch)[:bytes]
 }
 
 func (m *Memory) all(dst [][]byte, refs []exec.Ref, op string) ([][]byte, error) {
