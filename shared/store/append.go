@@ -18,11 +18,20 @@ func (t *Timeline) Append(events []event.Event) {
 	}
 }
 
+// Bounds of what is believed. Far beyond anything real, and small enough that
+// sums and differences of what lies within them do not overflow.
+const (
+	maxTime  = 1 << 59 // nanoseconds either way: 18 years
+	maxBytes = 1 << 50
+)
+
 func (t *Timeline) one(e *event.Event) {
 	if !t.started {
-		t.started, t.first, t.last = true, e.Time, e.Time
+		t.started = true
+		t.first = min(max(e.Time, -maxTime), maxTime)
+		t.last = t.first
 	}
-	if e.Time < t.last {
+	if e.Time < t.last || e.Time > maxTime {
 		// Columns of time must never fall; copied, for the event is the caller's.
 		t.skipped++
 		c := *e
@@ -39,13 +48,13 @@ func (t *Timeline) one(e *event.Event) {
 func (t *Timeline) take(e *event.Event) bool {
 	switch e.Kind {
 	case event.Alloc:
-		return t.pool(e).alloc(e)
+		return sane(e) && t.pool(e).alloc(e)
 	case event.Free:
 		return t.pool(e).free(e)
 	case event.Forward:
-		return t.pool(e).forward(e)
+		return sane(e) && t.pool(e).forward(e)
 	case event.RegionAdd:
-		return t.pool(e).regionAdd(e)
+		return sane(e) && t.pool(e).regionAdd(e)
 	case event.RegionRemove:
 		return t.pool(e).regionRemove(e)
 	case event.RegionRefused:
@@ -74,6 +83,11 @@ func (t *Timeline) take(e *event.Event) bool {
 		return t.rare(e)
 	}
 	return true
+}
+
+// sane reports whether an event's sizes can be sizes.
+func sane(e *event.Event) bool {
+	return uint64(e.Size) < maxBytes && uint64(e.Requested) < maxBytes && e.Address+uint64(e.Size) >= e.Address
 }
 
 func (t *Timeline) rare(e *event.Event) bool {

@@ -15,6 +15,13 @@ const impliedBytes = 32 << 20
 // so scattered that a map of them says nothing.
 const maxImplied = 4096
 
+// Bounds of what one pool's layout takes in over all of its time: regions, and
+// bytes.
+const (
+	maxRegions = 1 << 16
+	maxLayout  = 1 << 56
+)
+
 // findRegion is the region that holds the event's address now, made up when no
 // event told of one, or -1.
 func (p *Pool) findRegion(e *event.Event) int32 {
@@ -28,7 +35,7 @@ func (p *Pool) findRegion(e *event.Event) int32 {
 			return r
 		}
 	}
-	if len(p.regions) >= maxImplied || e.Size <= 0 {
+	if len(p.regions) >= maxImplied || e.Size <= 0 || p.layout > maxLayout {
 		return -1
 	}
 	lo := e.Address &^ (impliedBytes - 1)
@@ -42,9 +49,6 @@ func (p *Pool) findRegion(e *event.Event) int32 {
 	}
 	if k < len(p.active) {
 		hi = min(hi, p.regions[p.active[k]].Address)
-	}
-	if hi-lo > 1<<62 {
-		return -1
 	}
 	p.lastReg = p.addRegion(Region{Added: e.Time, Removed: Alive, Address: lo, Size: int64(hi - lo), Implied: true})
 	return p.lastReg
@@ -92,7 +96,7 @@ func (p *Pool) taken(offset int64) bool {
 
 // regionAdd handles an event of that kind.
 func (p *Pool) regionAdd(e *event.Event) bool {
-	if e.Size <= 0 || e.Size > 1<<60 || e.Address+uint64(e.Size) < e.Address {
+	if e.Size <= 0 || len(p.regions) >= maxRegions || p.layout > maxLayout {
 		return false
 	}
 	grew := e.Size

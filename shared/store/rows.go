@@ -196,14 +196,15 @@ func (v *vector[T]) bytes(each int) int64 { return int64(len(v.chunks)) * vector
 // table maps keys to numbers by open addressing. It holds what is open: live
 // addresses, begun spans. Key 0 is allowed.
 type table struct {
-	keys []uint64
-	vals []uint64 // value+1; 0 is an empty slot
-	n    int
+	keys  []uint64
+	vals  []uint64 // value+1; 0 is an empty slot
+	n     int
+	shift uint8 // 64 less the bits of a slot's number
 }
 
 func (t *table) slot(key uint64) int {
 	// Multiplied by the golden ratio: addresses differ in their middle bits only.
-	return int(key * 0x9e3779b97f4a7c15 >> (64 - uint(bits.Len(uint(len(t.keys)-1)))))
+	return int(key * 0x9e3779b97f4a7c15 >> (t.shift & 63))
 }
 
 // put sets a key's value; it reports whether the key had one.
@@ -273,7 +274,7 @@ func (t *table) find(key uint64) int {
 func (t *table) rehash() {
 	old := *t
 	size := max(64, 2*len(old.keys))
-	*t = table{keys: make([]uint64, size), vals: make([]uint64, size)}
+	*t = table{keys: make([]uint64, size), vals: make([]uint64, size), shift: uint8(64 - bits.Len(uint(size-1)))}
 	for i, v := range old.vals {
 		if v != 0 {
 			t.put(old.keys[i], v-1)

@@ -200,7 +200,7 @@ func (t *Tile) Join(o *Tile) {
 	if o.Shift == t.Shift {
 		for i := 0; i < Cells; i += 8 {
 			a, b := t.Cell[i:i+8], o.Cell[i:i+8]
-			binary.LittleEndian.PutUint64(a, maxBytes(binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b)))
+			binary.LittleEndian.PutUint64(a, larger(binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b)))
 		}
 		return
 	}
@@ -221,9 +221,9 @@ func (t *Tile) Join(o *Tile) {
 	}
 }
 
-// maxBytes is the larger of each pair of bytes: eight at a time, for tiles are
+// larger is the larger of each pair of bytes: eight at a time, for tiles are
 // joined for every column of a picture.
-func maxBytes(a, b uint64) uint64 {
+func larger(a, b uint64) uint64 {
 	const high = 0x8080808080808080
 	// The high bit of each byte of ge says that a's is at least b's: of the
 	// lower seven bits by a subtraction that cannot borrow, of the high ones

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMaxBytesIsTheMaximumOfEachByte(t *testing.T) {
+func TestLargerIsTheMaximumOfEachByte(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {
 		a, b := r.Uint64(), r.Uint64()
@@ -16,7 +16,7 @@ func TestMaxBytesIsTheMaximumOfEachByte(t *testing.T) {
 		for i := 0; i < 64; i += 8 {
 			want |= max(a>>i&255, b>>i&255) << i
 		}
-		if got := maxBytes(a, b); got != want {
+		if got := larger(a, b); got != want {
 			t.Fatalf("%016x, %016x: got %016x, want %016x", a, b, got, want)
 		}
 	}

@@ -34,8 +34,8 @@ func (w Window) Bucket(t int64) int {
 	return i
 }
 
-// valid reports whether the window has any bucket.
-func (w Window) valid() bool { return w.W > 0 && w.T1 > w.T0 }
+// valid reports whether the window has any bucket, and its length is a number.
+func (w Window) valid() bool { return w.W > 0 && w.T1 > w.T0 && w.T1-w.T0 > 0 }
 
 func itoa(n int64) string {
 	var b [20]byte
