@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,7 +200,11 @@ func TestResumeAfterABreak(t *testing.T) {
 }
 
 func TestFastLiveStreamArrivesWithoutLoss(t *testing.T) {
-	const rate, seconds = 200_000, 2
+	const rate = 200_000
+	seconds := 2
+	if long := os.Getenv("TIDELINE_LIVE_SECONDS"); long != "" {
+		seconds, _ = strconv.Atoi(long)
+	}
 	a, c := serve(t, Options{})
 	began := time.Now()
 	run := begin(t, a, generator(rate*seconds, func(k int) {
@@ -207,8 +212,9 @@ func TestFastLiveStreamArrivesWithoutLoss(t *testing.T) {
 	}))
 	f := c.follow(run.ID, 0, 8<<20)
 	f.finish()
+	took := time.Since(began)
 	sameEvents(t, f.events, made(rate*seconds))
-	t.Logf("%d events live in %v, %.2f bytes each", len(f.events), time.Since(began).Round(time.Millisecond), float64(f.bytes)/float64(len(f.events)))
+	t.Logf("%d events live in %v, %.2f bytes each", len(f.events), took.Round(time.Millisecond), float64(f.bytes)/float64(len(f.events)))
 }
 
 func TestStrangersAreTurnedAway(t *testing.T) {
