@@ -119,11 +119,11 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 	a.key("lost").num(lost).close()
 }
 
-// modelledTime reports whether the run's accelerators have a modelled clock:
-// a card that says so in its facts.
+// modelledTime reports whether ops of the run say that their times come from a
+// cost model.
 func modelledTime(tl *store.Timeline) bool {
-	for _, d := range tl.Devices() {
-		if d.Facts.Text("clock") == "modelled" || d.Facts.Text("time") == "modelled" || d.Facts.Text("modelled") == "true" {
+	for _, tr := range tl.Tracks() {
+		if tr.Kind == store.OpTrack && tr.Spans() > 0 && tr.Span(0).Flags&event.Modelled != 0 {
 			return true
 		}
 	}

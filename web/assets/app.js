@@ -253,6 +253,11 @@ class App {
   }
 
   #drawn() {
+    // Measured from the file's bytes to the whole picture, for the tests.
+    if (this.openedAt && !this.live) {
+      this.firstPictureMs = performance.now() - this.openedAt;
+      this.openedAt = 0;
+    }
     this.#wantScales();
   }
 
@@ -321,9 +326,11 @@ class App {
   // redraw paints now: the pictures in the worker, the rest here.
   redraw(all) {
     if (!this.view) return;
-    cancelAnimationFrame(this.frame);
     this.allWanted ||= all;
+    if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (!this.view) return;
       this.lanes.draw(this.allWanted);
       this.allWanted = false;
       this.lanes.overlay();
@@ -612,6 +619,7 @@ class App {
   }
 
   reruns = 0;
+  streams = 0;
 
   async runOnAgent() {
     if (!this.hasAgent || this.live) return;
@@ -662,12 +670,13 @@ class App {
     this.follow = true;
     $("follow").setAttribute("aria-pressed", "true");
     this.#running(info?.state === "running" || !info);
-    this.engine.call({ t: "stream", slot: 0, url: agent.streamURL(id), name: info?.name ?? `run ${id}` }).catch(() => {});
+    this.engine.tell({ t: "stream", id: ++this.streams, slot: 0, url: agent.streamURL(id), name: info?.name ?? `run ${id}` });
     this.remember();
     this.#picker();
   }
 
   async #stream(s) {
+    if (s.id !== this.streams) return; // of a stream that was left
     switch (s.state) {
       case "hello":
         this.#running(s.run?.state === "running");

@@ -119,10 +119,17 @@ const commands = {
     const mine = begin(id);
     ask(`reset\t${slot}\t${name}\tfile`);
     const size = blob.size;
-    for (let at = 0; at < size && !mine.cancelled; at += 1 << 20) {
-      feed(slot, new Uint8Array(await blob.slice(at, at + (1 << 20)).arrayBuffer()));
-      post({ t: "progress", id, done: Math.min(size, at + (1 << 20)), of: size });
-      grown();
+    const piece = 2 << 20;
+    const read = (at) => (at < size ? blob.slice(at, at + piece).arrayBuffer() : null);
+    const started = performance.now();
+    let next = read(0);
+    for (let at = 0; at < size && !mine.cancelled; at += piece) {
+      const bytes = new Uint8Array(await next);
+      next = read(at + piece); // comes in while this piece is decoded
+      feed(slot, bytes);
+      post({ t: "progress", id, done: Math.min(size, at + piece), of: size });
+      // Pictures on the way are for files that take a while.
+      if (performance.now() - started > 400) grown();
     }
     const end = ask(`finish\t${slot}`);
     if (end.error) throw new Error(end.error);

@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const dump = `2023-05-11 10:21:07.316384: W tensorflow/tsl/framework/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.00MiB (rounded to 3145728)requested by op Conv2D
+2023-05-11 10:21:07.316400: I tensorflow/tsl/framework/bfc_allocator.cc:1025] Next region of size 4194304
+2023-05-11 10:21:07.316401: I tensorflow/tsl/framework/bfc_allocator.cc:1045] InUse at 7f0000000000 of size 1048576 next 1
+2023-05-11 10:21:07.316402: I tensorflow/tsl/framework/bfc_allocator.cc:1045] Free  at 7f0000100000 of size 1048576 next 2
+2023-05-11 10:21:07.316403: I tensorflow/tsl/framework/bfc_allocator.cc:1045] InUse at 7f0000200000 of size 1048576 next 3
+2023-05-11 10:21:07.316404: I tensorflow/tsl/framework/bfc_allocator.cc:1045] Free  at 7f0000300000 of size 1048576 next 18446744073709551615
+2023-05-11 10:21:07.316405: I tensorflow/tsl/framework/bfc_allocator.cc:1058] Sum Total of in-use chunks: 2.00MiB
+2023-05-11 10:21:07.316406: I tensorflow/tsl/framework/bfc_allocator.cc:1060] Total bytes in pool: 4194304 memory_limit_: 4194304 available bytes: 0 curr_region_allocation_bytes_: 8388608
+2023-05-11 10:21:07.316407: I tensorflow/tsl/framework/bfc_allocator.cc:1066] Stats: 
+Limit:                         4194304
+InUse:                         2097152
+MaxInUse:                      3145728
+NumAllocs:                          10
+MaxAllocSize:                  1048576
+
+`
+
+func logAnswer(t *testing.T, b []byte) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestALogIsShownAsItsChunksAndItsFailure(t *testing.T) {
+	s := NewSession()
+	if a := logAnswer(t, s.Log(Current, "x.log", dump)); a["error"] != nil || a["dumps"] != 1.0 {
+		t.Fatalf("opened as %v", a)
+	}
+	tl := s.slots[Current].tl
+	if len(tl.OOMs()) != 1 || tl.Skipped() != 0 {
+		t.Fatalf("%d failures, %d events skipped", len(tl.OOMs()), tl.Skipped())
+	}
+	p := tl.Pools()[0]
+	if n := p.Now().InUse; n != 2<<20 {
+		t.Errorf("%d bytes in use, want 2 MiB", n)
+	}
+	if got := s.slots[Current].state(); got != "out of memory log" {
+		t.Errorf("its state is %q", got)
+	}
+	d := ask(t, s, "details\toom\t"+itoa(tl.OOMs()[0].Time)+"\t0\t1\t")
+	if d["verdict"] == nil || d["strip"] == nil {
+		t.Errorf("explained as %v", d)
+	}
+}
+
+func TestTwoFailuresOfOneAllocatorFollowEachOther(t *testing.T) {
+	s := NewSession()
+	if a := logAnswer(t, s.Log(Current, "x.log", dump+dump)); a["dumps"] != 2.0 {
+		t.Fatalf("opened as %v", a)
+	}
+	tl := s.slots[Current].tl
+	if len(tl.OOMs()) != 2 || tl.Skipped() != 0 || tl.Pools()[0].Now().InUse != 2<<20 {
+		t.Errorf("%d failures, %d skipped, %d in use", len(tl.OOMs()), tl.Skipped(), tl.Pools()[0].Now().InUse)
+	}
+}
+
+func TestATextWithoutAFailureIsRefused(t *testing.T) {
+	s := NewSession()
+	run(t, s, "kept", small)
+	kept := s.slots[Current]
+	a := logAnswer(t, s.Log(Current, "notes.txt", "nothing to see here\n"))
+	if e, _ := a["error"].(string); !strings.Contains(e, "out-of-memory") {
+		t.Errorf("answered %v", a)
+	}
+	if s.slots[Current] != kept {
+		t.Error("the run on screen is gone")
+	}
+}
+
+// TestRealLogsOpen opens the logs of the cases that are stored beside this
+// checkout, if they are.
+func TestRealLogsOpen(t *testing.T) {
+	files, _ := filepath.Glob("../../../shared/cases/0[1-9]-tf-bfc-*/input.log")
+	if len(files) == 0 {
+		t.Skip("no stored cases beside this checkout")
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewSession()
+		if a := logAnswer(t, s.Log(Current, f, string(b))); a["error"] != nil {
+			t.Errorf("%s: %v", f, a["error"])
+			continue
+		}
+		tl := s.slots[Current].tl
+		if len(tl.OOMs()) == 0 {
+			t.Errorf("%s: no failure", f)
+			continue
+		}
+		if n := tl.Skipped(); n > 0 {
+			t.Errorf("%s: %d events contradict each other", f, n)
+		}
+		for _, tab := range []string{"live", "chunks", "peak", "oom", "log"} {
+			ask(t, s, "details\t"+tab+"\t"+itoa(tl.OOMs()[0].Time)+"\t0\t1\t")
+		}
+	}
+}
+
+func FuzzLog(f *testing.F) {
+	f.Add(dump)
+	f.Add(strings.ReplaceAll(dump, "1048576", "99999999999999999999"))
+	f.Add(dump[:700])
+	f.Fuzz(func(t *testing.T, text string) {
+		s := NewSession()
+		if logAnswer(t, s.Log(Current, "fuzz", text))["error"] != nil {
+			return
+		}
+		for _, tab := range []string{"live", "chunks", "peak", "oom", "log", "twin"} {
+			ask(t, s, "details\t"+tab+"\t0\t0\t1\t")
+		}
+	})
+}
