@@ -472,3 +472,24 @@ func TestTimesNeverGoBackwards(t *testing.T) {
 		}
 	}
 }
+
+func TestKernelWaitsForItsCopiedInput(t *testing.T) {
+	for _, eager := range []bool{false, true} {
+		b := newBench(t, eager, 64*mib)
+		b.step(b.compile(func(b *program.Builder) {
+			b.Fetch("z", b.Op(program.OpSum, program.Attrs{}, b.Input("x", program.Float32, oneMiB)))
+		}))
+		var arrived, begun int64
+		for _, e := range b.events {
+			if e.Kind == event.TransferEnd && e.Peer == gpu {
+				arrived = e.Time
+			}
+			if e.Kind == event.OpBegin && e.Device == gpu {
+				begun = e.Time
+			}
+		}
+		if arrived == 0 || begun < arrived {
+			t.Errorf("eager %v: the kernel began at %d, its input arrived at %d", eager, begun, arrived)
+		}
+	}
+}
