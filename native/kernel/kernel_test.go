@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func near(a, b []float32, tol float64) error {
 }
 
 func TestMatMulEqualsTheDefinition(t *testing.T) {
-	for _, n := range []int64{1, 3, 17, 70} {
+	for _, n := range []int64{1, 3, 17, 70, 210} {
 		for i := range 4 {
 			a := attrs{TransposeA: i&1 != 0, TransposeB: i&2 != 0}
 			x, y := f32(n, n+2), f32(n+2, 5)
@@ -307,19 +308,48 @@ func TestSmallStepsAllocateNothing(t *testing.T) {
 	}
 	m := newMachine(t, p, 1)
 	m.step(t)
-	perOp := map[program.Op]float64{}
 	for i := range m.calls {
 		c := &m.calls[i]
 		if n := testing.AllocsPerRun(5, func() { run(t, c) }); n > 0 {
-			perOp[c.Node.Op] += n
+			t.Errorf("%s: %v allocations", c.Node.Name, n)
 		}
 	}
-	for o, n := range perOp {
-		if o != program.OpMatMul && o != program.OpConv2D && o != program.OpConv2DBackpropFilter && o != program.OpConv2DBackpropInput {
-			t.Errorf("%s: %v allocations", o, n)
+}
+
+// A product large enough for all cores starts a goroutine for each, whatever
+// the number of its tiles.
+func TestLargeProductsAllocateLittle(t *testing.T) {
+	_, c := node(t, program.OpMatMul, attrs{}, f32(640, 128), f32(128, 640))
+	run(t, c)
+	if n := testing.AllocsPerRun(5, func() { run(t, c) }); n > float64(2*runtime.GOMAXPROCS(0)) {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// The result must not depend on how many cores share the tiles.
+func TestProductsAreTheSameOnAnyNumberOfCores(t *testing.T) {
+	for _, a := range []attrs{{}, {TransposeA: true}, {TransposeB: true}, {TransposeA: true, TransposeB: true}} {
+		x, y := f32(300, 200), f32(200, 410)
+		if a.TransposeA {
+			x = f32(200, 300)
+		}
+		if a.TransposeB {
+			y = f32(410, 200)
+		}
+		_, c := node(t, program.OpMatMul, a, x, y)
+		var want []byte
+		for _, cores := range []int{1, 2, 5} {
+			was := runtime.GOMAXPROCS(cores)
+			run(t, c)
+			runtime.GOMAXPROCS(was)
+			if want == nil {
+				want = slices.Clone(c.Out[0])
+			}
+			if !slices.Equal(c.Out[0], want) {
+				t.Errorf("%+v: another result on %d cores", a, cores)
+			}
 		}
 	}
-	t.Logf("allocations of ops that start goroutines: %v", perOp)
 }
 
 func benchmarkStep(b *testing.B, model string, batch int) {
