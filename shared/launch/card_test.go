@@ -6,6 +6,7 @@ import (
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
+	"tideline/protocol/eventhash"
 	"tideline/shared/device"
 )
 
@@ -145,5 +146,51 @@ func TestStopEndsARun(t *testing.T) {
 	}
 	if last.Kind != event.End || event.EndReason(last.Cause) != event.EndStopped {
 		t.Errorf("the last event is %s", last.Kind)
+	}
+}
+
+// A run on a card that others use tells what they held, so that its timeline
+// can be rerun where the others are not.
+func TestRerunOfARunOnASharedCardBeginsWithTheSameMemory(t *testing.T) {
+	m := device.NewMachine(nil)
+	w := api.Workload{
+		Model: "mlp", Train: &api.Train{}, Batch: []int{16}, Steps: 2,
+		Devices: []api.Device{{Preset: "lab-256m", Card: "shared"}},
+	}
+	a, err := Start(w, Options{Machine: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Step()
+	record := func(w api.Workload, m *device.Machine) (settings string, hash uint64) {
+		table := new(event.Strings)
+		h := eventhash.New(table)
+		if _, err := Run(w, Options{Machine: m, Strings: table, Sink: event.SinkFunc(func(e *event.Event) {
+			h.Emit(e)
+			if e.Kind == event.Settings {
+				settings = table.At(e.Text)
+			}
+		})}); err != nil {
+			t.Fatal(err)
+		}
+		return settings, h.Sum64()
+	}
+	settings, first := record(w, m)
+	if _, err := a.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := event.ParseFields(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, problems := api.FromFields(f)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if _, second := record(*again, nil); second != first {
+		t.Errorf("the rerun's memory events are %016x, the run's %016x", second, first)
+	}
+	if _, alone := record(w, nil); alone == first {
+		t.Error("the other run on the card made no difference")
 	}
 }

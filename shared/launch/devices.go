@@ -28,6 +28,7 @@ const pinnedLimit = 131072 << 20
 type hardware struct {
 	logical []*device.Logical
 	holds   []hold
+	found   []int64 // by device of the workload: what other runs held on its card
 }
 
 type hold struct {
@@ -65,6 +66,11 @@ func (h *hardware) card(d *api.Device, m *device.Machine) (*device.Card, error) 
 	if err != nil {
 		return nil, err
 	}
+	found := int64(0)
+	if !h.contextOf(c) {
+		found = c.Total() - c.Free()
+	}
+	h.found = append(h.found, found)
 	if err := h.hold(c, d.Held, "what other processes hold"); err != nil {
 		return nil, err
 	}
@@ -105,6 +111,16 @@ func (h *hardware) contextOf(c *device.Card) bool {
 		}
 	}
 	return false
+}
+
+// settings is the workload with what other runs held on the cards written
+// down, so that a rerun elsewhere begins with the same free memory.
+func (h *hardware) settings(w *api.Workload) *api.Workload {
+	s := w.Clone()
+	for i, held := range h.found {
+		s.Devices[i].Held += held
+	}
+	return s
 }
 
 // add makes the logical devices of one entry of the workload.

@@ -85,7 +85,7 @@ func (r *Runner) open() error {
 		return err
 	}
 	r.rt = rt
-	e := event.Event{Kind: event.Settings, Text: r.o.Strings.ID(r.w.Fields().Encode()), Step: event.NoStep}
+	e := event.Event{Kind: event.Settings, Text: r.o.Strings.ID(r.hw.settings(&r.w).Fields().Encode()), Step: event.NoStep}
 	rt.Emit(&e)
 	r.hw.tell(rt, r.o.Strings)
 	if err := r.hw.attach(rt); err != nil {
