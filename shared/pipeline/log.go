@@ -6,22 +6,30 @@ import (
 	"tideline/protocol/event"
 )
 
-// log holds events whose times are known and orders them until they are told.
-// It is a binary heap by time and then by the order of arrival.
+// log holds events whose times are known and orders them until they are told:
+// a binary heap by time and then by the order of arrival, of small nodes that
+// point to the events.
 type log struct {
-	sink  event.Sink
-	names map[string]event.StringID
-	heap  []entry
-	seq   uint64
-	ids   uint64
-	ev    event.Event
+	sink    event.Sink
+	names   [numStages + 1]event.StringID
+	heap    []node
+	entries []entry
+	free    []int32 // slots of entries
+	seq     uint64
+	ids     uint64
+	ev      event.Event
 
 	buffered, limit int64 // of the prefetch buffer, as told
 }
 
+type node struct {
+	time int64
+	seq  uint64
+	slot int32
+}
+
 type entry struct {
 	e     event.Event
-	seq   uint64
 	delta int64 // of the prefetch buffer; its size is filled in when told
 }
 
@@ -30,16 +38,16 @@ func (l *log) open(sink event.Sink, strings *event.Strings, limit int) {
 		return
 	}
 	l.sink = sink
-	l.names = make(map[string]event.StringID, 5)
-	for _, s := range []string{StageSource, StageMap, StageShuffle, StageBatch, StagePrefetch} {
-		l.names[s] = strings.ID(s)
+	for i, s := range stageNames {
+		l.names[i] = strings.ID(s)
 	}
+	l.names[atPrefetch] = strings.ID(StagePrefetch)
 	l.limit = int64(limit)
 }
 
 // stage records the work of a stage on one element; work that takes no time
 // is none.
-func (l *log) stage(begin, end int64, stage string, worker event.StreamID, bytes int64) {
+func (l *log) stage(begin, end int64, stage int, worker event.StreamID, bytes int64) {
 	if l.sink == nil || begin == end {
 		return
 	}
@@ -57,12 +65,12 @@ func (l *log) change(at int64, delta, limit int) {
 	if l.sink == nil {
 		return
 	}
-	e := event.Event{Kind: event.QueueDepth, Time: at, Op: l.names[StagePrefetch], Requested: int64(limit), Step: event.NoStep}
+	e := event.Event{Kind: event.QueueDepth, Time: at, Op: l.names[atPrefetch], Requested: int64(limit), Step: event.NoStep}
 	l.push(entry{e: e, delta: int64(delta)})
 }
 
 // set records a buffer's size.
-func (l *log) set(at int64, stage string, size, limit int) {
+func (l *log) set(at int64, stage, size, limit int) {
 	if l.sink == nil {
 		return
 	}
@@ -73,61 +81,77 @@ func (l *log) earliest() int64 {
 	if len(l.heap) == 0 {
 		return math.MaxInt64
 	}
-	return l.heap[0].e.Time
+	return l.heap[0].time
 }
 
 func (l *log) tell(until int64) {
 	for l.earliest() <= until {
-		x := l.pop()
-		l.ev = x.e
+		slot := l.pop()
+		l.free = append(l.free, slot)
+		x := &l.entries[slot]
 		if x.delta != 0 {
 			l.buffered += x.delta
 			l.limit = max(l.limit, x.e.Requested)
-			l.ev.Size, l.ev.Requested = l.buffered, l.limit
+			x.e.Size, x.e.Requested = l.buffered, l.limit
 		}
+		l.ev = x.e // the sink may ask for more, which moves the entries
 		l.sink.Emit(&l.ev)
 	}
 }
 
-func (l *log) less(i, j int) bool {
-	a, b := &l.heap[i], &l.heap[j]
-	if a.e.Time != b.e.Time {
-		return a.e.Time < b.e.Time
-	}
-	return a.seq < b.seq
+func (n node) before(o node) bool {
+	return n.time < o.time || n.time == o.time && n.seq < o.seq
 }
 
 func (l *log) push(x entry) {
+	var slot int32
+	if n := len(l.free); n > 0 {
+		slot = l.free[n-1]
+		l.free = l.free[:n-1]
+		l.entries[slot] = x
+	} else {
+		slot = int32(len(l.entries))
+		l.entries = append(l.entries, x)
+	}
 	l.seq++
-	x.seq = l.seq
-	l.heap = append(l.heap, x)
-	for i := len(l.heap) - 1; i > 0; {
+	at := node{x.e.Time, l.seq, slot}
+	l.heap = append(l.heap, at)
+	i := len(l.heap) - 1
+	for i > 0 {
 		up := (i - 1) / 2
-		if !l.less(i, up) {
-			return
+		if !at.before(l.heap[up]) {
+			break
 		}
-		l.heap[i], l.heap[up] = l.heap[up], l.heap[i]
+		l.heap[i] = l.heap[up]
 		i = up
 	}
+	l.heap[i] = at
 }
 
-func (l *log) pop() entry {
-	x := l.heap[0]
+// pop takes the earliest entry's slot off the heap.
+func (l *log) pop() int32 {
+	top := l.heap[0].slot
 	last := len(l.heap) - 1
-	l.heap[0] = l.heap[last]
+	at := l.heap[last]
 	l.heap = l.heap[:last]
-	for i := 0; ; {
+	if last == 0 {
+		return top
+	}
+	i := 0
+	for {
 		c := 2*i + 1
 		if c >= last {
-			return x
+			break
 		}
-		if c+1 < last && l.less(c+1, c) {
+		if c+1 < last && l.heap[c+1].before(l.heap[c]) {
 			c++
 		}
-		if !l.less(c, i) {
-			return x
+		if !l.heap[c].before(at) {
+			break
 		}
-		l.heap[i], l.heap[c] = l.heap[c], l.heap[i]
+		l.heap[i] = l.heap[c]
 		i = c
 	}
+	l.heap[i] = at
+	return top
 }

@@ -63,6 +63,7 @@ const (
 	atShuffle
 	atBatch
 	numStages
+	atPrefetch = numStages // takes no time itself
 )
 
 var stageNames = [numStages]string{StageSource, StageMap, StageShuffle, StageBatch}
@@ -235,7 +236,7 @@ func (m *Model) element() (i int32, pulls int, ok bool) {
 		m.self[atShuffle] += m.clock - before
 	}
 	if pulls != 1 && m.shuffle.Len() != size {
-		m.log.set(m.clock, StageShuffle, m.shuffle.Len(), m.s.Shuffle)
+		m.log.set(m.clock, atShuffle, m.shuffle.Len(), m.s.Shuffle)
 	}
 	return i, pulls, ok
 }
@@ -279,7 +280,7 @@ func (m *Model) spend(stage int, nanos int64, worker event.StreamID, bytes int64
 	if nanos == 0 {
 		return
 	}
-	m.log.stage(m.clock, m.clock+nanos, stageNames[stage], worker, bytes)
+	m.log.stage(m.clock, m.clock+nanos, stage, worker, bytes)
 	m.clock += nanos
 	m.self[stage] += nanos
 }

@@ -49,11 +49,11 @@ func (r *runner) schedule(m *Model, t int64) {
 	slot := i % int64(len(r.finish))
 	begin, busy := max(r.reader, t), r.reader > t
 	r.reader = begin + r.s.readCost(i)
-	m.log.stage(begin, r.reader, StageSource, 0, r.s.SourceBytes)
+	m.log.stage(begin, r.reader, atSource, 0, r.s.SourceBytes)
 	w := r.worker()
 	at := max(r.reader, r.workers[w])
 	r.workers[w] = at + r.cost(i)
-	m.log.stage(at, r.workers[w], StageMap, event.StreamID(w), r.s.ElementBytes)
+	m.log.stage(at, r.workers[w], atMap, event.StreamID(w), r.s.ElementBytes)
 	r.fetched[slot], r.finish[slot], r.behind[slot] = r.reader, r.workers[w], busy && at == r.reader
 }
 
