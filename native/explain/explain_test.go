@@ -60,7 +60,7 @@ func TestReports(t *testing.T) {
 		if w := string(read(t, want)); got != w {
 			t.Errorf("%s: report is\n%s\nwant\n%s", id, got, w)
 		}
-		for _, line := range strings.Split(got, "\n") {
+		for line := range strings.SplitSeq(got, "\n") {
 			if n := len([]rune(line)); n > 80 && !strings.Contains(line, "  asked for") && !strings.Contains(line, "  limit") {
 				t.Errorf("%s: line of %d columns: %s", id, n, line)
 			}
@@ -71,7 +71,7 @@ func TestReports(t *testing.T) {
 // TestTheGuideShowsWhatIsPrinted keeps the example in the guide true.
 func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 	guide := string(read(t, "../../docs/guide/out-of-memory.md"))
-	for _, line := range strings.Split(string(read(t, "testdata/05-tf-bfc-2023-cifar-fragmented.txt")), "\n") {
+	for line := range strings.SplitSeq(string(read(t, "testdata/05-tf-bfc-2023-cifar-fragmented.txt")), "\n") {
 		if !strings.Contains(guide, strings.TrimRight("    "+line, " ")+"\n") {
 			t.Errorf("the guide lacks the line %q", line)
 		}

@@ -121,7 +121,7 @@ func list(w *bufio.Writer, width int, title string, items []string) {
 // wrap breaks a sentence into lines, the first with the given lead.
 func wrap(w *bufio.Writer, width int, lead, s string) {
 	line := lead
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		if line != lead && len([]rune(line))+1+len([]rune(word)) > width {
 			fmt.Fprintln(w, line)
 			line = strings.Repeat(" ", len(lead))

@@ -26,6 +26,7 @@ func collect(o synthetic.Options) ([]event.Event, *event.Strings) {
 }
 
 func perEvent(b *testing.B, events, bytes int) {
+	b.Helper()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(events), "ns/event")
 	b.ReportMetric(float64(bytes)/float64(events), "B/event")
 }

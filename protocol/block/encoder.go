@@ -342,11 +342,11 @@ func (e *Encoder) alloc(ev *event.Event) (coding uint16) {
 		coding |= e.number(colSize, ev.Size) << sizeShift
 	}
 	end := &p.end[ev.Device%devices]
-	switch place := placeSlot(ev.Address); {
-	case ev.Address == held.address:
-	case ev.Address == *end:
+	switch place := placeSlot(ev.Address); ev.Address {
+	case held.address:
+	case *end:
 		coding |= addressFollows << addressShift
-	case ev.Address == p.place[place]:
+	case p.place[place]:
 		e.col[colPlace].put1(place)
 		coding |= addressCached << addressShift
 	default:
@@ -371,7 +371,7 @@ func (e *Encoder) free(ev *event.Event) (coding uint16) {
 		coding |= addressFollows << addressShift
 		size = e.live.ring[e.live.n-uint32(d)].size
 	} else if ev.Address != last.address {
-		coding |= (e.difference(ev.Address, last.address)) << addressShift
+		coding |= e.difference(ev.Address, last.address) << addressShift
 	}
 	if ev.Size != size {
 		coding |= e.number(colSize, ev.Size) << sizeShift

@@ -50,8 +50,8 @@ func wild(r *rand.Rand, prev *event.Event, ids int) event.Event {
 	return e
 }
 
-func decodeAll(t testing.TB, b []byte) ([]event.Event, *event.Strings) {
-	t.Helper()
+func decodeAll(tb testing.TB, b []byte) ([]event.Event, *event.Strings) {
+	tb.Helper()
 	d := block.NewDecoder()
 	dirty := event.Event{
 		Time: 1, Address: 2, Size: 3, Requested: 4, ID: 5, Op: 6, Tensor: 7, Text: 8, Step: 9, Device: 10,
@@ -61,24 +61,24 @@ func decodeAll(t testing.TB, b []byte) ([]event.Event, *event.Strings) {
 	for len(b) > 0 {
 		frame, n, err := block.Next(b)
 		if err != nil {
-			t.Fatalf("next: %v", err)
+			tb.Fatalf("next: %v", err)
 		}
 		if out, err = d.Decode(frame, out); err != nil {
-			t.Fatalf("decode: %v", err)
+			tb.Fatalf("decode: %v", err)
 		}
 		b = b[n:]
 	}
 	return out, d.Strings()
 }
 
-func requireSame(t testing.TB, got, want []event.Event) {
-	t.Helper()
+func requireSame(tb testing.TB, got, want []event.Event) {
+	tb.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%d events came back of %d", len(got), len(want))
+		tb.Fatalf("%d events came back of %d", len(got), len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("event %d came back as\n%+v\nnot\n%+v", i, got[i], want[i])
+			tb.Fatalf("event %d came back as\n%+v\nnot\n%+v", i, got[i], want[i])
 		}
 	}
 }
@@ -245,8 +245,10 @@ func TestSizeGoalsHold(t *testing.T) {
 		deflate bool
 		atMost  float64 // bytes an event
 	}{
-		{"steady", false, false, 4.5}, {"steady, deflated", false, true, 2.5},
-		{"dynamic", true, false, 5}, {"dynamic, deflated", true, true, 3},
+		{"steady", false, false, 4.5},
+		{"steady, deflated", false, true, 2.5},
+		{"dynamic", true, false, 5},
+		{"dynamic, deflated", true, true, 3},
 	} {
 		events, table := collect(synthetic.Options{Events: 100_000, Dynamic: c.dynamic})
 		enc := block.NewEncoder(table, block.Options{Deflate: c.deflate})

@@ -39,6 +39,7 @@ func TestRunsAreConsistentAndRepeatable(t *testing.T) {
 						t.Fatalf("%+v frees %+v", e, of)
 					}
 					delete(live, e.Address)
+				default: // the other kinds hold no memory
 				}
 			}))
 			if n < o.Events || n > o.Events+10_000 {

@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -57,7 +58,7 @@ func BenchmarkReadMillion(b *testing.B) {
 		for err == nil {
 			into, err = s.Next(into[:0])
 		}
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			b.Fatal(err)
 		}
 	}

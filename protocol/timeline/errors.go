@@ -80,8 +80,7 @@ func looksLike(b []byte) string {
 		head = head[:len(head)-1] // a rune may be cut at the end
 	}
 	if bytes.IndexByte(head, 0) < 0 && utf8.Valid(head) {
-		switch c := bytes.TrimLeft(head, " \t\r\n"); {
-		case len(c) > 0 && (c[0] == '{' || c[0] == '['):
+		if c := bytes.TrimLeft(head, " \t\r\n"); len(c) > 0 && (c[0] == '{' || c[0] == '[') {
 			return fmt.Sprintf("looks like JSON: %.24q", head)
 		}
 		return fmt.Sprintf("looks like text: %.24q", head)

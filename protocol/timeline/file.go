@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -73,7 +74,7 @@ func (f *File) scan() error {
 	}
 	for {
 		_, h, offset, err := s.frame()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			f.damage = s.damage
 			return nil
 		}
@@ -146,7 +147,7 @@ func (f *File) Strings(i int) (*event.Strings, error) {
 		}
 		if err != nil {
 			dec.AllowStringGap(block.MaxStrings)
-			if _, damaged := err.(Damage); !damaged {
+			if _, ok := errors.AsType[Damage](err); ok {
 				return dec.Strings(), err
 			}
 		}

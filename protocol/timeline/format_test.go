@@ -20,8 +20,8 @@ import (
 var update = flag.Bool("update", false, "renew the example in FORMAT.md; the golden file of a released version is never renewed")
 
 // example is the small file that FORMAT.md explains.
-func example(t testing.TB) []byte {
-	t.Helper()
+func example(tb testing.TB) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := timeline.NewWriter(&b, timeline.Options{})
 	s := w.Strings()
@@ -38,7 +38,7 @@ func example(t testing.TB) []byte {
 		w.Emit(&e)
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

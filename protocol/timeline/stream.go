@@ -34,7 +34,7 @@ type Stream struct {
 func NewStream(r io.Reader) (*Stream, error) {
 	s := &Stream{src: source{r: r}}
 	b, err := s.src.peek(HeaderSize + block.HeaderSize)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the beginning of a timeline: %w", err)
 	}
 	if bytes.HasPrefix(b, []byte(block.Magic)) {
@@ -78,7 +78,7 @@ func (s *Stream) Complete() bool { return s.complete }
 func (s *Stream) Next(into []event.Event) ([]event.Event, error) {
 	for {
 		frame, h, offset, err := s.frame()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if s.began && s.expect > s.next {
 				into = append(into, s.lost(s.expect))
 				return into, nil
@@ -173,7 +173,7 @@ func (s *Stream) lose(offset, n int64, err error) {
 func (s *Stream) Replay(sink event.Sink) error {
 	for {
 		events, err := s.Next(s.scratch[:0])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -192,7 +192,7 @@ func (s *Stream) frame() (frame []byte, h block.Header, offset int64, err error)
 	for {
 		offset = s.src.offset
 		b, err := s.src.peek(block.HeaderSize)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, h, offset, fmt.Errorf("reading block %d at offset %d: %w", s.number, offset, err)
 		}
 		if len(b) == 0 {
@@ -213,7 +213,7 @@ func (s *Stream) frame() (frame []byte, h block.Header, offset int64, err error)
 			continue
 		}
 		b, err = s.src.peek(h.Size())
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, h, offset, fmt.Errorf("reading block %d at offset %d: %w", s.number, offset, err)
 		}
 		if len(b) < h.Size() {

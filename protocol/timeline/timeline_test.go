@@ -23,8 +23,8 @@ type made struct {
 	blocks  []timeline.Entry
 }
 
-func write(t testing.TB, events int, opts block.Options) made {
-	t.Helper()
+func write(tb testing.TB, events int, opts block.Options) made {
+	tb.Helper()
 	var b bytes.Buffer
 	w := timeline.NewWriter(&b, timeline.Options{Block: opts})
 	m := made{strings: w.Strings()}
@@ -33,7 +33,7 @@ func write(t testing.TB, events int, opts block.Options) made {
 		w.Emit(e)
 	}))
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	m.bytes = b.Bytes()
 	m.blocks = w.Blocks()
@@ -41,27 +41,27 @@ func write(t testing.TB, events int, opts block.Options) made {
 }
 
 // read reads all of a stream.
-func read(t testing.TB, r io.Reader) ([]event.Event, *timeline.Stream) {
-	t.Helper()
+func read(tb testing.TB, r io.Reader) ([]event.Event, *timeline.Stream) {
+	tb.Helper()
 	s, err := timeline.NewStream(r)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var out []event.Event
 	if err := s.Replay(event.SinkFunc(func(e *event.Event) { out = append(out, *e) })); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out, s
 }
 
-func same(t testing.TB, got, want []event.Event) {
-	t.Helper()
+func same(tb testing.TB, got, want []event.Event) {
+	tb.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%d events came back of %d", len(got), len(want))
+		tb.Fatalf("%d events came back of %d", len(got), len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("event %d came back as\n%+v\nnot\n%+v", i, got[i], want[i])
+			tb.Fatalf("event %d came back as\n%+v\nnot\n%+v", i, got[i], want[i])
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestOneFlippedBitCostsOneBlock(t *testing.T) {
 		if err := s.Replay(event.SinkFunc(func(e *event.Event) { got = append(got, *e) })); err != nil {
 			t.Fatalf("flip at %d: %v", at, err)
 		}
-		if len(s.Damage()) != 1 && !(len(s.Damage()) == 2 && errors.Is(s.Damage()[1], block.ErrStringGap)) {
+		if len(s.Damage()) != 1 && (len(s.Damage()) != 2 || !errors.Is(s.Damage()[1], block.ErrStringGap)) {
 			t.Fatalf("flip at %d: damage %v", at, s.Damage())
 		}
 		hit := -1

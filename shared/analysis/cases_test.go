@@ -22,6 +22,7 @@ func TestCases(t *testing.T) {
 }
 
 func runCases(t *testing.T, dir string, atLeast int) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "case.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func runCases(t *testing.T, dir string, atLeast int) {
 }
 
 func checkCase(t *testing.T, input string, expected map[string]json.RawMessage) {
+	t.Helper()
 	f, err := os.Open(input)
 	if err != nil {
 		t.Fatal(err)

@@ -72,14 +72,15 @@ func shapeBasis(shape []int64, size int64, text string, bytes int64) string {
 	for i, n := range shape {
 		dims[i] = strconv.FormatInt(n, 10)
 	}
-	s := "shape " + strings.Join(dims, "x") + " with " + strconv.FormatInt(size, 10) + "-byte elements"
+	var s strings.Builder
+	s.WriteString("shape " + strings.Join(dims, "x") + " with " + strconv.FormatInt(size, 10) + "-byte elements")
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
 		if strings.HasSuffix(text, unit) {
 			f := float64(bytes) / math.Ldexp(1, 10*(i+1))
-			s += "; text rounds " + strconv.FormatFloat(f, 'f', 4, 64)
+			s.WriteString("; text rounds " + strconv.FormatFloat(f, 'f', 4, 64))
 		}
 	}
-	return s
+	return s.String()
 }
 
 // pool takes limit, pool and use from whichever part of the dump has them.

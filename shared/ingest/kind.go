@@ -71,11 +71,23 @@ var magics = []struct {
 	head string
 	kind Kind
 }{
-	{"\x89TIDE", Timeline}, {"TDLB", Timeline}, {"# tideline text", TimelineText},
-	{"\x1f\x8b", GZip}, {"PK\x03\x04", ZIP}, {"PK\x05\x06", ZIP},
-	{"\x80\x02", Pickle}, {"\x80\x03", Pickle}, {"\x80\x04", Pickle}, {"\x80\x05", Pickle},
-	{"\x89PNG", Picture}, {"\xff\xd8\xff", Picture}, {"GIF8", Picture}, {"%PDF", PDF},
-	{"\x7fELF", Executable}, {"MZ", Executable}, {"\xcf\xfa\xed\xfe", Executable},
+	{"\x89TIDE", Timeline},
+	{"TDLB", Timeline},
+	{"# tideline text", TimelineText},
+	{"\x1f\x8b", GZip},
+	{"PK\x03\x04", ZIP},
+	{"PK\x05\x06", ZIP},
+	{"\x80\x02", Pickle},
+	{"\x80\x03", Pickle},
+	{"\x80\x04", Pickle},
+	{"\x80\x05", Pickle},
+	{"\x89PNG", Picture},
+	{"\xff\xd8\xff", Picture},
+	{"GIF8", Picture},
+	{"%PDF", PDF},
+	{"\x7fELF", Executable},
+	{"MZ", Executable},
+	{"\xcf\xfa\xed\xfe", Executable},
 }
 
 // Recognise tells a file's kind by its first bytes. Of a file shorter than
@@ -142,7 +154,7 @@ func looksLikeJSON(t string) bool {
 	return false
 }
 
-// UnsupportedError: the file is recognised, and not one that can be opened.
+// UnsupportedError says that the file is recognised, and not one that can be opened.
 type UnsupportedError struct {
 	Name   string // of the file
 	Kind   Kind

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,7 +25,7 @@ const moment = int64(1e6) // nanoseconds
 // name is only used in errors.
 func ReadLog(name string, r io.Reader, strs *event.Strings, sink event.Sink) ([]*analysis.Reading, error) {
 	log, err := bfclog.Read(r)
-	if err == bfclog.ErrNothing {
+	if errors.Is(err, bfclog.ErrNothing) {
 		return nil, &UnsupportedError{Name: name, Kind: Log, Detail: err.Error()}
 	}
 	if err != nil {

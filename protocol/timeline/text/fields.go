@@ -222,8 +222,9 @@ func causeName(e *event.Event) string {
 		return event.OOMCause(e.Cause).String()
 	case event.End:
 		return event.EndReason(e.Cause).String()
+	default:
+		return "cause-" + strconv.Itoa(int(e.Cause))
 	}
-	return "cause-" + strconv.Itoa(int(e.Cause))
 }
 
 func parseCause(e *event.Event, _ *event.Strings, v string) (err error) {

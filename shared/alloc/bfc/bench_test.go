@@ -2,6 +2,7 @@ package bfc_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,7 @@ func loadTrace(b testing.TB, name string) (trace.Options, []trace.Op) {
 	var ops []trace.Op
 	for {
 		op, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return r.Options, ops
 		}
 		if err != nil {
@@ -39,6 +40,7 @@ func loadTrace(b testing.TB, name string) (trace.Options, []trace.Op) {
 }
 
 func benchmarkTrace(b *testing.B, name string) {
+	b.Helper()
 	opts, ops := loadTrace(b, name)
 	top := uint32(0)
 	for _, op := range ops {

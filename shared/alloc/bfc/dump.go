@@ -1,6 +1,7 @@
 package bfc
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 
@@ -165,7 +166,7 @@ func (d *dumper) inUseBySize() {
 		}
 		counts[c.size]++
 	})
-	sort.Slice(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })
+	slices.Sort(sizes)
 	d.say("     Summary of in-use Chunks by size: ")
 	var total uint64
 	for _, size := range sizes {

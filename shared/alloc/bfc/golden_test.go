@@ -26,25 +26,25 @@ type goldenCase struct {
 	Versions map[string]string
 }
 
-func manifest(t testing.TB, dir string) []goldenCase {
-	t.Helper()
+func manifest(tb testing.TB, dir string) []goldenCase {
+	tb.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "MANIFEST.json"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var m struct{ Cases []goldenCase }
 	if err := json.Unmarshal(raw, &m); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if len(m.Cases) == 0 {
-		t.Fatalf("%s lists no case", dir)
+		tb.Fatalf("%s lists no case", dir)
 	}
 	return m.Cases
 }
 
 // read returns a file of the case, unpacked; ok is false when it has none.
-func read(t testing.TB, path string) (data []byte, ok bool) {
-	t.Helper()
+func read(tb testing.TB, path string) (data []byte, ok bool) {
+	tb.Helper()
 	if raw, err := os.ReadFile(path); err == nil {
 		return raw, true
 	}
@@ -55,11 +55,11 @@ func read(t testing.TB, path string) (data []byte, ok bool) {
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	data, err = io.ReadAll(z)
 	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	return data, true
 }

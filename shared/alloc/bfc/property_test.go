@@ -50,7 +50,6 @@ type trial struct {
 	judge   *check.Judge
 	counter *alloc.Counter
 	live    []alloc.Block
-	freeing int
 	log     []string // what was done, for the report
 }
 

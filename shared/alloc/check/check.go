@@ -145,6 +145,7 @@ func (j *Judge) judge(e *event.Event) string {
 		return j.space(e).forward(e)
 	case event.OutOfMemory:
 		return j.outOfMemory(e)
+	default: // the other kinds move no memory
 	}
 	return ""
 }

@@ -44,7 +44,8 @@ func TestEveryRuleIsKept(t *testing.T) {
 		}, ""},
 		{"other allocators do not matter", []ev{
 			region(base, 4096), taken(base, 256, 1),
-			{Kind: event.RegionAdd, Allocator: 1, Address: base, Size: 4096}, {Kind: event.Alloc, Allocator: 1, Address: base, Size: 256, Requested: 3},
+			{Kind: event.RegionAdd, Allocator: 1, Address: base, Size: 4096},
+			{Kind: event.Alloc, Allocator: 1, Address: base, Size: 256, Requested: 3},
 		}, ""},
 		{"in place", []ev{region(base, 4096), taken(base, 512, 300), {Kind: event.Forward, Address: base, Size: 512, Requested: 400}, freed(base, 512)}, ""},
 		{"region over region", []ev{region(base, 4096), region(base+2048, 4096)}, "lies over the one at 10000"},

@@ -92,7 +92,7 @@ func (p *player) flush() error {
 func (p *player) play() error {
 	for {
 		op, err := p.t.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -53,8 +53,7 @@ func TestABadTraceNamesItsLine(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 			if strings.HasPrefix(c.want, "line") {
-				var e *trace.Error
-				if !errors.As(err, &e) {
+				if _, ok := errors.AsType[*trace.Error](err); !ok {
 					t.Errorf("%v is no trace.Error", err)
 				}
 			}

@@ -1,6 +1,9 @@
 package bfclog
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // elsewhere reads what other parts of the runtime print around a dump: the
 // driver's refusals, the failing op's error, and what later failures look like.
@@ -277,11 +280,11 @@ func nodeText(s string, t *Tensor) bool {
 		t.Node = strings.TrimSpace(name)
 		return true
 	}
-	i := strings.Index(s, "[[Node: ")
-	if i < 0 {
+	_, after, ok0 := strings.Cut(s, "[[Node: ")
+	if !ok0 {
 		return false
 	}
-	name, rest, ok := strings.Cut(s[i+len("[[Node: "):], " = ")
+	name, rest, ok := strings.Cut(after, " = ")
 	if !ok {
 		return false
 	}
@@ -333,10 +336,8 @@ func (p *parser) face(r record) bool {
 			continue
 		}
 		if d := p.latest(r.source, func(*Dump) bool { return true }); d != nil && len(d.Faces) < len(faces) {
-			for _, have := range d.Faces {
-				if have == f {
-					return true
-				}
+			if slices.Contains(d.Faces, f) {
+				return true
 			}
 			d.Faces = append(d.Faces, f)
 		}

@@ -2,6 +2,7 @@ package bfclog
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("OOM when allocating tensor with shape[1,2] and type float\n[[Node: a = B[T=DT_HALF]]]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		log, err := Read(bytes.NewReader(text))
-		if err != nil && err != ErrNothing {
+		if err != nil && !errors.Is(err, ErrNothing) {
 			t.Fatal(err)
 		}
 		if len(log.Dumps) > maxDumps {

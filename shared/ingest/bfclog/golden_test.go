@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,7 +19,6 @@ import (
 type answers struct {
 	stats map[int][]string // fields of the sample right after a failed request
 	maps  map[int][]string // region and chunk lines of the map after it
-	limit int64
 }
 
 // TestGoldenLogsReadBack reads the logs that TensorFlow's own allocator wrote,
@@ -37,7 +37,7 @@ func TestGoldenLogsReadBack(t *testing.T) {
 		text := readAll(t, f)
 		log, err := Read(bytes.NewReader(text))
 		if err != nil {
-			if err == ErrNothing && !bytes.Contains(text, []byte("ran out of memory")) {
+			if errors.Is(err, ErrNothing) && !bytes.Contains(text, []byte("ran out of memory")) {
 				continue // garbage collection that helped
 			}
 			t.Fatalf("%s: %v", name, err)
@@ -62,6 +62,7 @@ func TestGoldenLogsReadBack(t *testing.T) {
 }
 
 func checkGolden(t *testing.T, name string, d *Dump, a *answers, op int, compared, mapped *int) {
+	t.Helper()
 	if d.Truncated || !d.ListComplete {
 		t.Errorf("%s, operation %d: taken for cut: %q", name, op, d.Missing)
 		return
@@ -86,8 +87,12 @@ func checkGolden(t *testing.T, name string, d *Dump, a *answers, op int, compare
 			field int
 			got   Size
 		}{
-			{"allocations", 1, d.Allocs}, {"in use", 2, d.InUse}, {"peak", 3, d.Peak},
-			{"largest", 4, d.LargestAlloc}, {"limit", 5, d.Limit}, {"pool", 11, d.Pool},
+			{"allocations", 1, d.Allocs},
+			{"in use", 2, d.InUse},
+			{"peak", 3, d.Peak},
+			{"largest", 4, d.LargestAlloc},
+			{"limit", 5, d.Limit},
+			{"pool", 11, d.Pool},
 		} {
 			want, _ := strconv.ParseInt(s[c.field], 10, 64)
 			if !c.got.Known || want < c.got.Lo || want > c.got.Hi {
@@ -145,6 +150,7 @@ func operations(text []byte) map[int]int {
 
 // readAnswers walks trace and answers side by side.
 func readAnswers(t *testing.T, base string) answers {
+	t.Helper()
 	a := answers{stats: map[int][]string{}, maps: map[int][]string{}}
 	lines := bufio.NewScanner(bytes.NewReader(readAll(t, base+".answer.gz")))
 	lines.Buffer(nil, 1<<20)
@@ -158,7 +164,7 @@ func readAnswers(t *testing.T, base string) answers {
 		return ""
 	}
 	op, last := 0, 0 // last: failed request whose state still holds
-	for _, line := range strings.Split(string(readAll(t, base+".trace.gz")), "\n") {
+	for line := range strings.SplitSeq(string(readAll(t, base+".trace.gz")), "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 || f[0] == "#" || f[0] == "o" || f[0] == "bfc-trace" {
 			continue

@@ -2,6 +2,7 @@ package bfclog
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"strings"
 )
@@ -31,7 +32,7 @@ func (l *lines) next() (string, error) {
 	for {
 		c, err := l.byte()
 		if err != nil {
-			if len(l.buf) > 0 && err == io.EOF {
+			if len(l.buf) > 0 && errors.Is(err, io.EOF) {
 				l.n++
 				return l.take(), nil
 			}
@@ -65,9 +66,9 @@ func (l *lines) start() {
 	}
 	l.had = true
 	if b, err := l.r.Peek(3); err == nil && string(b) == "\xef\xbb\xbf" {
-		l.r.Discard(3)
+		_, _ = l.r.Discard(3) // they were just peeked at
 	} else if b, err := l.r.Peek(2); err == nil && string(b) == "\xff\xfe" {
-		l.r.Discard(2)
+		_, _ = l.r.Discard(2)
 		l.wide = true
 	}
 }
@@ -106,7 +107,7 @@ func stripEscapes(s string) string {
 		}
 		if i+1 < len(s) && s[i+1] == '[' {
 			i += 2
-			for i < len(s) && !(s[i] >= '@' && s[i] <= '~') {
+			for i < len(s) && (s[i] < '@' || s[i] > '~') {
 				i++
 			}
 		}
@@ -175,7 +176,7 @@ func shapeEqual(a, b string) bool {
 		return false
 	}
 	for i := range len(a) {
-		if a[i] != b[i] && !(isDigit(a[i]) && isDigit(b[i])) {
+		if a[i] != b[i] && (!isDigit(a[i]) || !isDigit(b[i])) {
 			return false
 		}
 	}
@@ -292,7 +293,7 @@ func sourceOf(prefix string) string {
 		return ""
 	}
 	var keep []string
-	for _, w := range strings.Fields(t) {
+	for w := range strings.FieldsSeq(t) {
 		if strings.Count(w, ":") >= 2 || len(w) >= 10 && shapeEqual(w[:10], "2006-01-02") {
 			continue
 		}

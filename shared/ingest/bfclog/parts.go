@@ -14,9 +14,9 @@ func (p *parser) request(r record) bool {
 		return false
 	}
 	q := Request{Told: true, Size: size, Rounded: numberAfter(rest, "(rounded to "), FreedBy: numberAfter(rest, "freed_by_count=")}
-	if i := strings.Index(rest, "requested by op"); i >= 0 {
+	if _, after, ok := strings.Cut(rest, "requested by op"); ok {
 		q.HasOp = true
-		if f := strings.Fields(rest[i+len("requested by op"):]); len(f) > 0 {
+		if f := strings.Fields(after); len(f) > 0 {
 			q.Op = f[0]
 		}
 	}

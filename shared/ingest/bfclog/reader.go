@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ const (
 	maxRefusals = 4096
 )
 
-// ErrNothing: the text holds no out-of-memory report of this family.
+// ErrNothing says that the text holds no out-of-memory report of this family.
 var ErrNothing = errors.New("no out-of-memory text of a BFC allocator in it")
 
 // Read reads a text to its end. With ErrNothing the Log still tells how much
@@ -32,7 +33,7 @@ func Read(r io.Reader) (*Log, error) {
 		if err != nil {
 			p.log.Lines, p.log.Bytes = in.n, in.read
 			p.finish()
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				return p.log, fmt.Errorf("read log after line %d: %w", in.n, err)
 			}
 			if len(p.log.Dumps) == 0 {
@@ -233,8 +234,7 @@ func (p *parser) one(r record) bool {
 // pick returns the most recently touched open dump of the line's source that
 // the condition holds for, and marks it as touched.
 func (p *parser) pick(r record, want func(*Dump) bool) *Dump {
-	for i := len(p.open) - 1; i >= 0; i-- {
-		d := p.open[i]
+	for i, d := range slices.Backward(p.open) {
 		if d.Source == r.source && want(d) {
 			copy(p.open[i:], p.open[i+1:])
 			p.open[len(p.open)-1] = d

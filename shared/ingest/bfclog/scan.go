@@ -21,20 +21,20 @@ func between(s, prefix, stops string) (string, bool) {
 
 // numberAfter reads the decimal number that follows label.
 func numberAfter(s, label string) Size {
-	i := strings.Index(s, label)
-	if i < 0 {
+	_, after, ok := strings.Cut(s, label)
+	if !ok {
 		return Size{}
 	}
-	return leadingNumber(strings.TrimLeft(s[i+len(label):], " \t"))
+	return leadingNumber(strings.TrimLeft(after, " \t"))
 }
 
 // sizeAfter reads the printed size that follows label.
 func sizeAfter(s, label string) Size {
-	i := strings.Index(s, label)
-	if i < 0 {
+	_, after, ok := strings.Cut(s, label)
+	if !ok {
 		return Size{}
 	}
-	size, _ := scanSize(strings.TrimLeft(s[i+len(label):], " \t"))
+	size, _ := scanSize(strings.TrimLeft(after, " \t"))
 	return size
 }
 
@@ -131,11 +131,11 @@ func parseBin(body string) (b Bin, freeOnly, ok bool) {
 
 // sizeBefore reads the printed size that stands right before label.
 func sizeBefore(s, label string) Size {
-	i := strings.Index(s, label)
-	if i < 0 {
+	before, _, ok := strings.Cut(s, label)
+	if !ok {
 		return Size{}
 	}
-	head := s[:i]
+	head := before
 	size, _ := ParseSize(head[strings.LastIndexByte(head, ' ')+1:])
 	return size
 }
@@ -208,7 +208,7 @@ func parseShape(s string) (shape []int64, rest string, ok bool) {
 	if inner == "" {
 		return []int64{}, s[end+1:], true
 	}
-	for _, p := range strings.Split(inner, ",") {
+	for p := range strings.SplitSeq(inner, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(p), 10, 64)
 		if err != nil {
 			return nil, s, false
@@ -241,12 +241,31 @@ var dtypes = []struct {
 	name string
 	size int64
 }{
-	{"float", 4}, {"double", 8}, {"half", 2}, {"bfloat16", 2},
-	{"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8},
-	{"uint8", 1}, {"uint16", 2}, {"uint32", 4}, {"uint64", 8},
-	{"bool", 1}, {"complex64", 8}, {"complex128", 16},
-	{"qint8", 1}, {"quint8", 1}, {"qint16", 2}, {"quint16", 2}, {"qint32", 4},
-	{"float8_e5m2", 1}, {"float8_e4m3fn", 1}, {"string", 24}, {"resource", 0}, {"variant", 0},
+	{"float", 4},
+	{"double", 8},
+	{"half", 2},
+	{"bfloat16", 2},
+	{"int8", 1},
+	{"int16", 2},
+	{"int32", 4},
+	{"int64", 8},
+	{"uint8", 1},
+	{"uint16", 2},
+	{"uint32", 4},
+	{"uint64", 8},
+	{"bool", 1},
+	{"complex64", 8},
+	{"complex128", 16},
+	{"qint8", 1},
+	{"quint8", 1},
+	{"qint16", 2},
+	{"quint16", 2},
+	{"qint32", 4},
+	{"float8_e5m2", 1},
+	{"float8_e4m3fn", 1},
+	{"string", 24},
+	{"resource", 0},
+	{"variant", 0},
 }
 
 // DTypeSize is the size of one element of a TensorFlow type, 0 if unknown.

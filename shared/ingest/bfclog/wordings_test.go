@@ -1,6 +1,7 @@
 package bfclog
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -651,7 +652,7 @@ func TestNothingToRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "JSON": `{"a": [1, 2]}`, "prose": "It ran out of memory yesterday.\n", "binary": "\x7fELF\x02\x01\x01\x00\x00\xff\xfe\r\r\n\x1b[",
 	} {
-		if log, err := Read(strings.NewReader(text)); err != ErrNothing || len(log.Dumps) != 0 {
+		if log, err := Read(strings.NewReader(text)); !errors.Is(err, ErrNothing) || len(log.Dumps) != 0 {
 			t.Errorf("%s: %d dumps, %v", name, len(log.Dumps), err)
 		}
 	}
