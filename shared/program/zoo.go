@@ -68,7 +68,7 @@ func find(name string) (*model, error) {
 
 // train adds the backward pass and the updates of all weights.
 func (b *Builder) train(loss ValueID, opt Options) {
-	vars := b.weights()
+	vars := b.Weights()
 	grads := b.Gradients(loss, vars)
 	rate, err := LearningRate(opt.Optimizer, opt.LearningRate)
 	if err != nil {
@@ -82,9 +82,9 @@ func (b *Builder) train(loss ValueID, opt Options) {
 	b.SGD(rate, vars, grads)
 }
 
-// weights lists the values of all variables that are trained, in the order of
+// Weights lists the values of all variables that are trained, in the order of
 // their making.
-func (b *Builder) weights() []ValueID {
+func (b *Builder) Weights() []ValueID {
 	var out []ValueID
 	for i := range b.p.Nodes {
 		if n := &b.p.Nodes[i]; n.Op == OpVariable && !b.p.Variables[n.Attrs.Variable].Slot {
