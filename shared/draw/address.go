@@ -125,31 +125,48 @@ func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *Vie
 
 // mapCells finds the cells that each row shows.
 func (r *Renderer) mapCells(s addressScale, h, shift int) {
+	r.single = (s.high-s.low)>>shift < int64(s.h)
 	for y := range h {
-		lo, hi := s.off(y)>>shift, (s.off(y-1)-1)>>shift
-		if lo >= store.Cells {
-			r.cellOf[y], r.cellTop[y] = 0, -1
-			continue
+		bottom, top := s.off(y), s.off(y-1)-1
+		if r.single {
+			// No cell is lower than a row: each has rows whose middle it holds.
+			bottom += (top - bottom) / 2
+			top = bottom
 		}
-		r.cellOf[y] = int16(max(lo, 0))
-		r.cellTop[y] = int16(min(max(hi, lo), store.Cells-1))
+		lo, hi := bottom>>shift, top>>shift
+		r.cellTop[y] = int16(min(max(hi, lo), store.Cells))
+		r.cellOf[y] = int16(min(max(lo, 0), store.Cells))
 	}
 }
 
 // tileColumn paints column x of the strip: each row the fullest of its cells.
 func (r *Renderer) tileColumn(x, h int) {
+	// One cell more than a tile has stands for what lies beyond it.
+	var colors [store.Cells + 1]pixel
+	for i, c := range r.tile.Cell {
+		colors[i] = r.cells[c]
+	}
 	o := 4 * x
 	for y := range h {
-		a, b := r.cellOf[y], r.cellTop[y]
-		cell := uint8(0)
-		for ; a <= b; a++ {
-			cell = max(cell, r.tile.Cell[uint8(a)])
+		a := uint(r.cellOf[y])
+		if !r.single {
+			a = r.fullest(a, uint(r.cellTop[y]))
 		}
-		if p := r.cells[cell]; p != 0 {
+		if p := colors[min(a, store.Cells)]; p != 0 {
 			binary.LittleEndian.PutUint32(r.strip.buf[o:], uint32(p))
 		}
 		o += stripStride
 	}
+}
+
+func (r *Renderer) fullest(a, b uint) uint {
+	best := a
+	for ; a <= b && a < store.Cells; a++ {
+		if r.tile.Cell[a] > r.tile.Cell[best] {
+			best = a
+		}
+	}
+	return best
 }
 
 // useCells makes the colours of cells those of the palette, with 0 for what is

@@ -18,9 +18,12 @@ type Renderer struct {
 	spans   []store.SpanBucket
 	ids     []int32
 	rows    []Row
+	stepX   []int // columns in which steps begin
+	stepBuf []int
 	tile    store.Tile
 	cellOf  [2048]int16 // row of an address lane -> cell, for shift cellFor
 	cellTop [2048]int16
+	single  bool // each row has one cell
 	palette palette
 	strip   strip
 	cells   [256]pixel // of the palette, as an address lane needs them
@@ -164,16 +167,27 @@ func (r *Renderer) Lane(img *Image, tl *store.Timeline, v *View, i int) {
 	r.gaps(&c, tl, v)
 }
 
-// steps draws a hairline where a step begins, as long as they are far enough
-// apart to be told apart.
-func (r *Renderer) steps(c *canvas, tl *store.Timeline, v *View) {
+// findSteps puts into stepX the columns in which steps begin, as long as they
+// are far enough apart to be told apart.
+func (r *Renderer) findSteps(tl *store.Timeline, v *View) {
+	r.stepX = r.stepBuf[:0]
 	k := tl.Steps()
 	if k == nil || k.Began(v.T0, v.T1) > v.W/(12*v.dpr()) {
 		return
 	}
 	r.ids = k.Overlapping(r.ids[:0], v.T0, v.T1, 0)
 	for _, i := range r.ids {
-		x := v.x(k.Span(int(i)).Begin)
+		if x := v.x(k.Span(int(i)).Begin); x >= 0 {
+			r.stepX = append(r.stepX, x)
+		}
+	}
+	r.stepBuf = r.stepX
+}
+
+// steps draws a hairline where a step begins.
+func (r *Renderer) steps(c *canvas, tl *store.Timeline, v *View) {
+	r.findSteps(tl, v)
+	for _, x := range r.stepX {
 		c.rect(x, 0, x+1, c.h, r.palette.grid)
 	}
 }

@@ -10,6 +10,9 @@ func Scale(tl *store.Timeline, v *View, l *Lane) int64 {
 	if l.Top > 0 {
 		return l.Top
 	}
+	if l.Pool >= len(tl.Pools()) {
+		return 1 << 20
+	}
 	p := tl.Pools()[l.Pool]
 	first, last := tl.Span()
 	high := p.HighestInUse(first, last+1)
@@ -58,9 +61,8 @@ func (s scale) row(bytes int64) int { return int(s.y(bytes) + 0.5) }
 
 func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	pal := &r.palette
-	c.rect(0, 0, c.w, c.h, pal.lane)
-	r.steps(c, tl, v)
 	if l.Pool >= len(tl.Pools()) {
+		c.rect(0, 0, c.w, c.h, pal.lane)
 		return
 	}
 	p := tl.Pools()[l.Pool]
@@ -70,8 +72,16 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	// Nothing is known before the run began or after its last event.
 	first, last := tl.Span()
 	x0, x1 := max(v.x(first), 0), min(v.x(last)+1, c.w)
+	c.rect(0, 0, x0, c.h, pal.lane)
+	c.rect(x1, 0, c.w, c.h, pal.lane)
+	r.findSteps(tl, v)
 	for x := x0; x < x1; x += stripWidth {
-		r.strip.take(c, x, x1)
+		r.strip.fill(c, x, x1, pal.lane)
+		for len(r.stepX) > 0 && r.stepX[0] < x+r.strip.w {
+			at := r.stepX[0] - x
+			r.strip.rect(at, 0, at+1, c.h, pal.grid)
+			r.stepX = r.stepX[1:]
+		}
 		for i := range r.strip.w {
 			r.memoryColumn(&r.strip.canvas, s, i, x+i, v)
 		}

@@ -172,6 +172,17 @@ func (s *strip) take(c *canvas, x, end int) {
 	}
 }
 
+// fill makes s the strip of c that begins at column x and ends before end, in
+// one colour.
+func (s *strip) fill(c *canvas, x, end int, p pixel) {
+	s.buf = grown(s.buf, c.h*stripStride)
+	s.canvas, s.x = canvas{s.buf, min(stripWidth, end-x), c.h, stripStride}, x
+	binary.LittleEndian.PutUint32(s.buf, uint32(p))
+	for n := 4; n < len(s.buf); n *= 2 {
+		copy(s.buf[n:], s.buf[:n])
+	}
+}
+
 // put brings the strip back into c.
 func (s *strip) put(c *canvas) {
 	for y := range c.h {

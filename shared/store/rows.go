@@ -144,21 +144,50 @@ func (t *rows) after(c int, v int64, from int) int {
 	if from >= n || t.at(c, from) > v {
 		return from
 	}
-	// Leaps of doubled length first: neighbouring pixels lie near each other.
-	lo, step := from, 1
-	for lo+step < n && t.at(c, lo+step) <= v {
+	// Chunk by chunk first, with leaps of doubled length: the next pixel's edge
+	// is near, and a chunk's lowest value is its first.
+	lo, step := from>>chunkBits, 1
+	last := len(t.chunks) - 1
+	for lo+step <= last && t.chunks[lo+step].cols[c].base <= v {
 		lo += step
 		step *= 2
 	}
-	hi := min(lo+step, n)
-	for lo+1 < hi {
-		if mid := int(uint(lo+hi) >> 1); t.at(c, mid) <= v {
+	for hi := lo + step; lo+1 < hi; {
+		if mid := int(uint(lo+hi) >> 1); mid <= last && t.chunks[mid].cols[c].base <= v {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	return hi
+	if lo <= last {
+		k := &t.chunks[lo]
+		i := k.after(c, v, max(from-lo<<chunkBits, 0))
+		if lo < last || i < chunkLen {
+			return lo<<chunkBits + i
+		}
+		from = (last + 1) << chunkBits
+	}
+	lo, hi := from, n
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); t.at(c, mid) <= v {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+func (k *chunk) after(c int, v int64, from int) int {
+	lo, hi := from, chunkLen
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); k.at(c, mid) <= v {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // bytes is the memory that the table holds.
