@@ -97,6 +97,13 @@ func (b *dumpEvents) add(r *analysis.Reading) {
 	b.put(event.Event{Kind: event.Log, Device: dev, Flags: event.Failure, Text: b.strings.ID("line " + strconv.Itoa(r.Line) + ": " + string(r.Verdict))})
 }
 
+// listed reports whether the log lists every chunk of the failure that is
+// shown at a time.
+func (sl *slot) listed(t int64) bool {
+	n := min(int(t/instant), len(sl.logs)-1)
+	return n >= 0 && sl.logs[n].ListComplete
+}
+
 // clear frees what the last dump of the device showed, in the order that keeps
 // blocks inside their regions.
 func (b *dumpEvents) clear(dev event.DeviceID) {

@@ -202,6 +202,9 @@ func (s *Session) logOOM(a *answer, r *analysis.Reading, m event.ChunkMap) {
 	}
 	a.verdict(head, r.NotFailure, text...)
 	a.key("facts").list()
+	if r.Requested.Known && r.Basis != "" {
+		a.text(size(r.Requested.N) + " is from the " + r.Basis)
+	}
 	for _, l := range [][]string{r.Certain, r.Assumed} {
 		for _, x := range l {
 			a.text(x)
@@ -215,7 +218,9 @@ func (s *Session) logOOM(a *answer, r *analysis.Reading, m event.ChunkMap) {
 	}
 	a.endList()
 	s.logFigures(a, r)
-	a.strip(m)
+	if r.ListComplete {
+		a.strip(m) // of part of a map it would show holes that are none
+	}
 	a.key("tables").list()
 	if len(r.Usage) > 0 {
 		a.table("Holders named by the text", 0, []column{{"What", kText}, {"Bytes", kText}}, func() {
@@ -239,7 +244,7 @@ func (s *Session) logFigures(a *answer, r *analysis.Reading) {
 			f = append(f, figure{name: name, value: size(n), sub: sub})
 		}
 	}
-	put("Asked", r.Requested.Known, r.Requested.N, r.Basis)
+	put("Asked", r.Requested.Known, r.Requested.N, "")
 	put("Limit", r.Limit.Known, r.Limit.N, "")
 	put("Pool", r.Pool.Known, r.Pool.N, "")
 	put("In use", r.InUse.Known, r.InUse.N, "")

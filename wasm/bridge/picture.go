@@ -35,8 +35,8 @@ func (s *Session) arrange() {
 	list := draw.Layout(sl.tl, layoutHeight, 1, 1)
 	lanes := make([]draw.Lane, 0, len(list))
 	for _, l := range list {
-		if l.Kind == draw.MinimapLane {
-			continue
+		if l.Kind == draw.MinimapLane || l.Kind == draw.MemoryLane && sl.origin == "log" {
+			continue // a log tells of moments: no use over time
 		}
 		l.Y, l.H = 0, 0 // not drawn before the page has placed it
 		if old := s.lane(laneKey(&l)); old != nil {
@@ -240,7 +240,12 @@ func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {
 		return // a chunk map of that many blocks is made on demand only
 	}
 	m := p.ChunkMapAt(t)
-	_, _, free, largest := m.Totals()
+	_, used, free, largest := m.Totals()
+	if sl.origin == "log" && !sl.listed(t) {
+		a.key("now").text(size(used) + " listed")
+		a.key("sub").text("the text lists not all chunks")
+		return
+	}
 	a.key("now").text(size(largest) + " largest hole")
 	a.key("sub").text(size(free) + " free, " + plural(int64(len(m)), "region"))
 }

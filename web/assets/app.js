@@ -23,6 +23,7 @@ class App {
   selection = null;
   lane = null; // the one the tables are about
   live = false; // something is being received or computed
+  local = false; // a rerun in this tab is what is computed
   follow = true;
   current = null; // status of the timeline on screen
   base = null;
@@ -185,6 +186,7 @@ class App {
     this.idleTimer = setTimeout(() => {
       const quiet = !this.engine.pending && !this.busy && !this.scalesWanted && !this.hoverWanted;
       root.dataset.idle = String(quiet);
+      root.dataset.live = String(this.live);
       if (!quiet) this.#idle();
     }, 60);
   }
@@ -232,8 +234,9 @@ class App {
     fact("step", c.steps ? `${count(c.step)} / ${count(c.steps)}` : c.step >= 0 ? count(c.step) : null);
     fact("accuracy", metric("accuracy") === undefined ? null : `${(100 * metric("accuracy")).toFixed(1)} %`);
     fact("loss", metric("loss") === undefined ? null : metric("loss").toFixed(3));
-    fact("peak", c.peak ? bytes(c.peak) : null);
-    fact("elapsed", c.last > c.first ? nanos(c.last - c.first) : null, c.modelled ? "modelled" : "");
+    const log = c.origin === "log"; // a moment: no peak, no time
+    fact("peak", c.peak && !log ? bytes(c.peak) : null);
+    fact("elapsed", c.last > c.first && !log ? nanos(c.last - c.first) : null, c.modelled ? "modelled" : "");
     const chip = $("run-state");
     chip.hidden = false;
     const state = this.live ? "running" : c.state;
@@ -497,8 +500,15 @@ class App {
     await this.#load(file, file.name, "");
   }
 
-  async #load(blob, name, id) {
+  // #leave lets go of a stream. The run itself goes on at the agent.
+  #leave() {
     this.engine.tell({ t: "unstream" });
+    this.streams++;
+    this.live = false;
+  }
+
+  async #load(blob, name, id) {
+    this.#leave();
     this.runId = "";
     this.blob = null;
     this.live = true;
@@ -517,7 +527,7 @@ class App {
   }
 
   async openLog(text, name) {
-    this.engine.tell({ t: "unstream" });
+    this.#leave();
     this.current = null;
     this.runId = "";
     this.blob = null;
@@ -586,13 +596,14 @@ class App {
   }
 
   async rerun(name, fresh = false) {
-    if (!this.engine.up || this.live) return;
-    this.engine.tell({ t: "unstream" });
+    if (!this.engine.up) return;
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    this.#leave();
     const fields = this.knobs.collect();
     this.knobs.problems(null);
     const title = name || rerunName(this.knobs, this.current);
     await this.#work(async () => {
-      this.live = true;
+      this.live = this.local = true;
       this.#running(true);
       const before = { view: this.view, runId: this.runId, blob: this.blob };
       this.blob = null;
@@ -613,6 +624,7 @@ class App {
         if (this.current.ooms) this.details.choose("oom");
         if (end.note) this.toast(end.note);
       } finally {
+        this.local = false;
         this.#running(false);
       }
     });
@@ -622,7 +634,8 @@ class App {
   streams = 0;
 
   async runOnAgent() {
-    if (!this.hasAgent || this.live) return;
+    if (!this.hasAgent) return;
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
     this.knobs.problems(null);
     await this.#work(async () => {
       try {
@@ -642,7 +655,7 @@ class App {
 
   #running(on) {
     $("stop").hidden = !on;
-    $("rerun").hidden = on;
+    $("rerun").hidden = on && this.local;
     $("run-agent").hidden = on || !this.hasAgent;
   }
 
