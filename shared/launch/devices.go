@@ -161,6 +161,10 @@ func (h *hardware) tell(rt *exec.Runtime, strings *event.Strings) {
 	for i, l := range h.logical {
 		e := event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(i), Text: strings.ID(facts(l).Encode()), Step: event.NoStep}
 		rt.Emit(&e)
+		if !l.IsHost() {
+			rt.Log(event.DeviceID(i), 0, fmt.Sprintf("Created device %s with %d MB memory: card %s, %s, compute capability %d.%d",
+				l.Name, l.Limit>>20, l.Card.Name, l.Card.Preset.Title, l.Card.Preset.Major, l.Card.Preset.Minor))
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type Runner struct {
 	rules []place.Rule
 	plans []concrete // by index in w.Batch; equal batches share one
 	done  int
+	// retraces are of the step's function; eager execution has none.
+	retraces retraces
 
 	reason  event.EndReason
 	message string
@@ -144,6 +146,7 @@ func (r *Runner) step() error {
 func (r *Runner) concrete(i int) (concrete, error) {
 	for j, b := range r.w.Batch {
 		if b == r.w.Batch[i] && r.plans[j].plan != nil {
+			r.noteCall(false)
 			return r.plans[j], nil
 		}
 	}
@@ -156,6 +159,7 @@ func (r *Runner) concrete(i int) (concrete, error) {
 		return concrete{}, err
 	}
 	r.plans[i] = concrete{p, plan}
+	r.noteCall(r.w.Mode == api.Graph)
 	return r.plans[i], nil
 }
 
