@@ -8,11 +8,11 @@ import (
 	"tideline/shared/program"
 )
 
-func tensors(t testing.TB, model string, batch int) (images, labels *program.Value) {
-	t.Helper()
+func tensors(tb testing.TB, model string, batch int) (images, labels *program.Value) {
+	tb.Helper()
 	p, err := program.Build(model, program.Options{Batch: batch})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &p.Values[p.Inputs[0]], &p.Values[p.Inputs[1]]
 }

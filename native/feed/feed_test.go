@@ -19,11 +19,11 @@ import (
 const pixels = 28 * 28
 
 // digits is the map stage over the digits.
-func digits(t testing.TB) func(int32, []float32) (int64, error) {
-	t.Helper()
+func digits(tb testing.TB) func(int32, []float32) (int64, error) {
+	tb.Helper()
 	d, err := dataset.Training()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return func(i int32, image []float32) (int64, error) { return d.Map(i, image, 28) }
 }
@@ -34,13 +34,13 @@ func cheap(i int32, image []float32) (int64, error) {
 	return int64(i) * 2, nil
 }
 
-func open(t testing.TB, o Options) *Feed {
-	t.Helper()
+func open(tb testing.TB, o Options) *Feed {
+	tb.Helper()
 	f, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(f.Close)
+	tb.Cleanup(f.Close)
 	return f
 }
 
@@ -312,6 +312,7 @@ func TestEventsStayInOrderAndPair(t *testing.T) {
 				t.Fatalf("%+v ends nothing", e)
 			}
 			delete(open, e.ID)
+		default:
 		}
 	}
 	if begun != 120 || len(open) != 0 {
@@ -335,6 +336,7 @@ func TestNewRefusesBadOptions(t *testing.T) {
 }
 
 func benchmarkFeed(b *testing.B, parallel int) {
+	b.Helper()
 	f := open(b, Options{
 		Settings: pipeline.Settings{Elements: 1438, Batch: []int{32}, Shuffle: 1024, Prefetch: 2, Map: pipeline.Map{Parallel: parallel}},
 		Map:      digits(b), Pixels: pixels,

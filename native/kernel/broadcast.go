@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"tideline/shared/program"
 )
@@ -32,11 +33,11 @@ func (w *walk) set(s program.Shape) error {
 // dimension, moves under broadcasting: not at all along extents of 1.
 func (w *walk) follow(t int, s program.Shape) {
 	stride := int64(1)
-	for d := len(s) - 1; d >= 0; d-- {
-		if s[d] != 1 {
+	for d, extent := range slices.Backward(s) {
+		if extent != 1 {
 			w.step[t][w.rank-len(s)+d] = stride
 		}
-		stride *= s[d]
+		stride *= extent
 	}
 }
 

@@ -16,8 +16,8 @@ type machine struct {
 	calls  []kernel.Call
 }
 
-func newMachine(t testing.TB, p *program.Program, seed uint64) *machine {
-	t.Helper()
+func newMachine(tb testing.TB, p *program.Program, seed uint64) *machine {
+	tb.Helper()
 	m := &machine{p: p}
 	for id := range p.Variables {
 		v := make([]float32, p.Variables[id].Shape.Elements())
@@ -33,17 +33,17 @@ func newMachine(t testing.TB, p *program.Program, seed uint64) *machine {
 		m.values = append(m.values, kernel.Bytes(make([]int64, (v.Bytes()+7)/8)))
 	}
 	for i := range p.Nodes {
-		m.calls = append(m.calls, m.call(t, &p.Nodes[i]))
+		m.calls = append(m.calls, m.call(tb, &p.Nodes[i]))
 	}
 	return m
 }
 
 // call prepares the call of one node.
-func (m *machine) call(t testing.TB, n *program.Node) kernel.Call {
-	t.Helper()
+func (m *machine) call(tb testing.TB, n *program.Node) kernel.Call {
+	tb.Helper()
 	def, err := program.Lookup(n.Op)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := kernel.Call{Program: m.p, Node: n}
 	for _, v := range n.Inputs {
@@ -61,11 +61,11 @@ func (m *machine) call(t testing.TB, n *program.Node) kernel.Call {
 	return c
 }
 
-func (m *machine) step(t testing.TB) {
-	t.Helper()
+func (m *machine) step(tb testing.TB) {
+	tb.Helper()
 	for i := range m.calls {
 		if err := kernel.Run(&m.calls[i]); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
@@ -76,14 +76,14 @@ func (m *machine) floats(v program.ValueID) []float32 {
 }
 
 // fetch gives the value fetched under a name.
-func (m *machine) fetch(t testing.TB, name string) []float32 {
-	t.Helper()
+func (m *machine) fetch(tb testing.TB, name string) []float32 {
+	tb.Helper()
 	for _, f := range m.p.Fetches {
 		if f.Name == name {
 			return m.floats(f.Value)
 		}
 	}
-	t.Fatalf("nothing is fetched as %q", name)
+	tb.Fatalf("nothing is fetched as %q", name)
 	return nil
 }
 

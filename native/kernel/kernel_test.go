@@ -15,8 +15,8 @@ import (
 
 // node builds a program of one op on inputs of the given kinds and returns a
 // machine with random inputs, and the op's call.
-func node(t testing.TB, o program.Op, a attrs, in ...program.Spec) (*machine, *kernel.Call) {
-	t.Helper()
+func node(tb testing.TB, o program.Op, a attrs, in ...program.Spec) (*machine, *kernel.Call) {
+	tb.Helper()
 	b := program.NewBuilder("t", 1)
 	var ids []value
 	for i, s := range in {
@@ -25,9 +25,9 @@ func node(t testing.TB, o program.Op, a attrs, in ...program.Spec) (*machine, *k
 	b.Op(o, a, ids...)
 	p, err := b.Build()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	m := newMachine(t, p, 1)
+	m := newMachine(tb, p, 1)
 	r := rand.New(rand.NewPCG(11, 2))
 	for _, id := range ids {
 		if p.Values[id].DType == program.Float32 {
@@ -42,10 +42,10 @@ func node(t testing.TB, o program.Op, a attrs, in ...program.Spec) (*machine, *k
 
 func f32(s ...int64) program.Spec { return program.Spec{DType: program.Float32, Shape: s} }
 
-func run(t testing.TB, c *kernel.Call) {
-	t.Helper()
+func run(tb testing.TB, c *kernel.Call) {
+	tb.Helper()
 	if err := kernel.Run(c); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -120,6 +120,7 @@ func TestConvolutionsAreTheSameWithAnyWorkspace(t *testing.T) {
 				at.Shape, in = cv.image, []program.Spec{f32(cv.filter...), f32(out...)}
 			case program.OpConv2DBackpropFilter:
 				at.Shape, in = cv.filter, []program.Spec{f32(cv.image...), f32(out...)}
+			default:
 			}
 			m, c := node(t, o, at, in...)
 			full := c.Temp
@@ -353,6 +354,7 @@ func TestProductsAreTheSameOnAnyNumberOfCores(t *testing.T) {
 }
 
 func benchmarkStep(b *testing.B, model string, batch int) {
+	b.Helper()
 	p, err := program.Build(model, program.Options{Batch: batch, Train: true, Optimizer: "adam"})
 	if err != nil {
 		b.Fatal(err)
@@ -370,6 +372,7 @@ func BenchmarkStepMLP32(b *testing.B)   { benchmarkStep(b, "mlp", 32) }
 func BenchmarkStepLeNet32(b *testing.B) { benchmarkStep(b, "lenet5", 32) }
 
 func benchmarkOp(b *testing.B, o program.Op, a attrs, in ...program.Spec) {
+	b.Helper()
 	m, c := node(b, o, a, in...)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -39,17 +39,17 @@ func TestModelsLearnTheDigits(t *testing.T) {
 
 // train runs a model over the training digits and gives loss and accuracy on
 // those held out.
-func train(t testing.TB, model string, opt program.Options, steps int) (loss, accuracy float32) {
-	t.Helper()
+func train(tb testing.TB, model string, opt program.Options, steps int) (loss, accuracy float32) {
+	tb.Helper()
 	p, err := program.Build(model, opt)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	m := newMachine(t, p, 1)
+	m := newMachine(tb, p, 1)
 	size := int(p.Values[p.Inputs[0]].Shape[1])
 	digits, err := dataset.Training()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	f, err := feed.New(feed.Options{
 		Settings: pipeline.Settings{
@@ -60,7 +60,7 @@ func train(t testing.TB, model string, opt program.Options, steps int) (loss, ac
 		Pixels: size * size,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer f.Close()
 	for {
@@ -69,9 +69,9 @@ func train(t testing.TB, model string, opt program.Options, steps int) (loss, ac
 			break
 		}
 		m.feed(b.Images, b.Labels)
-		m.step(t)
+		m.step(tb)
 	}
-	return evaluate(t, m, model)
+	return evaluate(tb, m, model)
 }
 
 func (m *machine) feed(images []float32, labels []int64) {
@@ -81,17 +81,17 @@ func (m *machine) feed(images []float32, labels []int64) {
 
 // evaluate runs the model's evaluation over the held-out digits with the
 // weights of m.
-func evaluate(t testing.TB, m *machine, model string) (loss, accuracy float32) {
-	t.Helper()
+func evaluate(tb testing.TB, m *machine, model string) (loss, accuracy float32) {
+	tb.Helper()
 	_, held, err := dataset.Load()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p, err := program.Build(model, program.Options{Batch: held.Len()})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	e := newMachine(t, p, 1)
+	e := newMachine(tb, p, 1)
 	for id := range e.vars {
 		copy(e.vars[id], m.vars[id])
 	}
@@ -102,11 +102,11 @@ func evaluate(t testing.TB, m *machine, model string) (loss, accuracy float32) {
 	}
 	for i, v := range p.Inputs {
 		if err := data.Fill(elements, i, &p.Values[v], e.values[v]); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	e.step(t)
-	return e.fetch(t, "loss")[0], e.fetch(t, "accuracy")[0]
+	e.step(tb)
+	return e.fetch(tb, "loss")[0], e.fetch(tb, "accuracy")[0]
 }
 
 // Two runs must give the same weights to the last bit, whatever the order in

@@ -13,9 +13,9 @@ const ms = 1_000_000
 
 // consume runs a training loop over a pipeline and gives the time of its end
 // and of every step's end.
-func consume(t testing.TB, s Settings, train int64) (end int64, steps []int64) {
-	t.Helper()
-	m := mustNew(t, s)
+func consume(tb testing.TB, s Settings, train int64) (end int64, steps []int64) {
+	tb.Helper()
+	m := mustNew(tb, s)
 	for {
 		b, err := m.Next(end)
 		if errors.Is(err, ErrEnd) {

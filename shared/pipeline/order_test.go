@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-func mustNew(t testing.TB, s Settings) *Model {
-	t.Helper()
+func mustNew(tb testing.TB, s Settings) *Model {
+	tb.Helper()
 	m, err := New(s, nil, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
 
 // drain takes up to limit batches, asking at once each time.
-func drain(t testing.TB, m *Model, limit int) [][]int32 {
-	t.Helper()
+func drain(tb testing.TB, m *Model, limit int) [][]int32 {
+	tb.Helper()
 	var out [][]int32
 	for range limit {
 		b, err := m.Next(0)
@@ -29,7 +29,7 @@ func drain(t testing.TB, m *Model, limit int) [][]int32 {
 			break
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		out = append(out, slices.Clone(b.Indices))
 	}

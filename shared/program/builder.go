@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,7 +57,7 @@ func (b *Builder) Scope(name string) (leave func()) {
 
 // unique makes a full name of the scopes and name that nothing has yet.
 func (b *Builder) unique(name string) string {
-	full := strings.Join(append(b.scope[:len(b.scope):len(b.scope)], name), "/")
+	full := strings.Join(append(slices.Clip(b.scope), name), "/")
 	n := b.names[full]
 	b.names[full] = n + 1
 	if n == 0 {
@@ -95,7 +96,7 @@ func (b *Builder) variable(v Variable) ValueID {
 		return None
 	}
 	name := v.Name
-	v.Name = strings.Join(append(b.scope[:len(b.scope):len(b.scope)], name), "/")
+	v.Name = strings.Join(append(slices.Clip(b.scope), name), "/")
 	b.p.Variables = append(b.p.Variables, v)
 	return b.node(name, OpVariable, Attrs{Variable: VariableID(len(b.p.Variables) - 1)}, nil, RoleVariable)
 }
@@ -109,14 +110,11 @@ func (b *Builder) Const(name string, d DType, s Shape, x float64) ValueID {
 // has none. Attrs.Variable and Slots are only looked at for ops that have them.
 func (b *Builder) Op(op Op, a Attrs, inputs ...ValueID) ValueID {
 	a.Variable = None
-	role := RoleActivation
-	if b.phase == Backward {
-		role = RoleActivationGradient
-	} else if b.phase == Update {
-		role = RoleTemporary
-	}
-	return b.node(string(op), op, a, inputs, role)
+	return b.node(string(op), op, a, inputs, phaseRoles[b.phase])
 }
+
+// phaseRoles say what the values that an op makes are for, by phase.
+var phaseRoles = [...]Role{Forward: RoleActivation, Backward: RoleActivationGradient, Update: RoleTemporary}
 
 // node adds a node and its outputs.
 func (b *Builder) node(name string, op Op, a Attrs, inputs []ValueID, role Role) ValueID {

@@ -78,15 +78,15 @@ func (b *Builder) markReach(wrt []ValueID) {
 func (b *Builder) backward(n NodeID, pending [][]ValueID) {
 	outs := b.p.Nodes[n].Outputs
 	grads := make([]ValueID, len(outs))
-	any := false
+	arrived := false
 	for i, v := range outs {
 		grads[i] = None
 		if b.reach[v] && b.p.Values[v].Variable == None {
 			grads[i] = b.gather(v, pending)
 		}
-		any = any || grads[i] != None
+		arrived = arrived || grads[i] != None
 	}
-	if !any {
+	if !arrived {
 		return
 	}
 	node := &b.p.Nodes[n]

@@ -64,7 +64,7 @@ func (b *Builder) Flatten(name string, x ValueID) ValueID {
 	if len(s) == 0 {
 		return b.Op(OpReshape, Attrs{}, x)
 	}
-	return b.Op(OpReshape, Attrs{Shape: Shape{s[0], Shape(s[1:]).Elements()}}, x)
+	return b.Op(OpReshape, Attrs{Shape: Shape{s[0], s[1:].Elements()}}, x)
 }
 
 // Classify adds what a classifier is judged by: the mean cross entropy of

@@ -1,5 +1,7 @@
 package program
 
+import "slices"
+
 // The constants of Adam, TensorFlow's defaults.
 const (
 	adamBeta1   = 0.9
@@ -72,11 +74,8 @@ func (b *Builder) apply(op Op, slots [2]VariableID, v ValueID, inputs []ValueID)
 func (b *Builder) readers(v ValueID) []NodeID {
 	var out []NodeID
 	for i := range b.p.Nodes {
-		for _, x := range b.p.Nodes[i].Inputs {
-			if x == v {
-				out = append(out, NodeID(i))
-				break
-			}
+		if slices.Contains(b.p.Nodes[i].Inputs, v) {
+			out = append(out, NodeID(i))
 		}
 	}
 	return out

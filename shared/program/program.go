@@ -22,10 +22,13 @@ type Program struct {
 	Fetches   []Fetch   // read back by the host after each step
 }
 
-// Ids index the slices of a Program.
+// The ids index the slices of a Program.
 type (
-	NodeID     int32
-	ValueID    int32
+	// NodeID is an index into Nodes.
+	NodeID int32
+	// ValueID is an index into Values.
+	ValueID int32
+	// VariableID is an index into Variables.
 	VariableID int32
 )
 

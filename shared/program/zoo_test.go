@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func build(t testing.TB, name string, opt Options) *Program {
-	t.Helper()
+func build(tb testing.TB, name string, opt Options) *Program {
+	tb.Helper()
 	p, err := Build(name, opt)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -129,22 +130,13 @@ func TestUpdatesWaitForAllReadersOfTheVariable(t *testing.T) {
 			}
 			for j := range p.Nodes {
 				for _, v := range p.Nodes[j].Inputs {
-					if v == n.Inputs[0] && j != i && !controls(n, NodeID(j)) {
+					if v == n.Inputs[0] && j != i && !slices.Contains(n.Control, NodeID(j)) {
 						t.Errorf("%s may run before %s has read the variable", n.Name, p.Nodes[j].Name)
 					}
 				}
 			}
 		}
 	}
-}
-
-func controls(n *Node, id NodeID) bool {
-	for _, c := range n.Control {
-		if c == id {
-			return true
-		}
-	}
-	return false
 }
 
 func TestBuildIsDeterministic(t *testing.T) {
