@@ -125,48 +125,38 @@ func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *Vie
 
 // mapCells finds the cells that each row shows.
 func (r *Renderer) mapCells(s addressScale, h, shift int) {
-	r.single = (s.high-s.low)>>shift < int64(s.h)
+	single := (s.high-s.low)>>shift < int64(s.h)
 	for y := range h {
 		bottom, top := s.off(y), s.off(y-1)-1
-		if r.single {
+		if single {
 			// No cell is lower than a row: each has rows whose middle it holds.
 			bottom += (top - bottom) / 2
 			top = bottom
 		}
 		lo, hi := bottom>>shift, top>>shift
-		r.cellTop[y] = int16(min(max(hi, lo), store.Cells))
-		r.cellOf[y] = int16(min(max(lo, 0), store.Cells))
+		r.cellTop[y] = uint16(min(max(hi, lo, 0), store.Cells))
+		r.cellOf[y] = uint16(min(max(lo, 0), store.Cells))
 	}
 }
 
 // tileColumn paints column x of the strip: each row the fullest of its cells.
 func (r *Renderer) tileColumn(x, h int) {
 	// One cell more than a tile has stands for what lies beyond it.
-	var colors [store.Cells + 1]pixel
-	for i, c := range r.tile.Cell {
-		colors[i] = r.cells[c]
-	}
+	var cells [2 * store.Cells]uint8
+	copy(cells[:], r.tile.Cell[:])
+	low, high := r.cellOf[:h], r.cellTop[:h]
 	o := 4 * x
-	for y := range h {
-		a := uint(r.cellOf[y])
-		if !r.single {
-			a = r.fullest(a, uint(r.cellTop[y]))
+	for y := range low {
+		a, b := low[y]&(2*store.Cells-1), high[y]&(2*store.Cells-1)
+		cell := max(cells[a], cells[b])
+		for a++; a < b; a++ {
+			cell = max(cell, cells[a])
 		}
-		if p := colors[min(a, store.Cells)]; p != 0 {
+		if p := r.cells[cell]; p != 0 {
 			binary.LittleEndian.PutUint32(r.strip.buf[o:], uint32(p))
 		}
 		o += stripStride
 	}
-}
-
-func (r *Renderer) fullest(a, b uint) uint {
-	best := a
-	for ; a <= b && a < store.Cells; a++ {
-		if r.tile.Cell[a] > r.tile.Cell[best] {
-			best = a
-		}
-	}
-	return best
 }
 
 // useCells makes the colours of cells those of the palette, with 0 for what is

@@ -21,9 +21,8 @@ type Renderer struct {
 	stepX   []int // columns in which steps begin
 	stepBuf []int
 	tile    store.Tile
-	cellOf  [2048]int16 // row of an address lane -> cell, for shift cellFor
-	cellTop [2048]int16
-	single  bool // each row has one cell
+	cellOf  [2048]uint16 // row of an address lane -> its lowest cell
+	cellTop [2048]uint16 // and its highest
 	palette palette
 	strip   strip
 	cells   [256]pixel // of the palette, as an address lane needs them

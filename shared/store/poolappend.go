@@ -5,7 +5,7 @@ import "tideline/protocol/event"
 // markEvery is how many points lie between two full records of the bytes by
 // category. Finding the state at a point replays a quarter of that on average.
 const (
-	markBits  = 5
+	markBits  = 4
 	markEvery = 1 << markBits
 )
 
