@@ -99,7 +99,7 @@ func (r *Runtime) onDevice(p *Plan, n *node, q request, v *program.Variable) (bu
 func (r *Runtime) makeConstants(p *Plan) bool {
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.kind != constNode {
+		if n.kind != constNode || p.buf[n.out[0]] != 0 {
 			continue
 		}
 		at := p.p.Nodes[n.src].Attrs

@@ -99,13 +99,14 @@ const (
 
 // trace makes what the plan needs before its first step.
 func (r *Runtime) trace(p *Plan) bool {
-	p.traced = true
 	if p.eager {
-		return r.makeVariables(p, false)
+		p.traced = r.makeVariables(p, false)
+		return p.traced
 	}
 	r.Annotate(fmt.Sprintf("tracing: concrete function %s for batch %d", p.p.Name, p.p.Batch))
 	r.backend.Spend(traceBase + tracePerNode*int64(len(p.nodes)))
-	return r.makeVariables(p, false) && r.makeVariables(p, true) && r.makeConstants(p)
+	p.traced = r.makeVariables(p, false) && r.makeVariables(p, true) && r.makeConstants(p)
+	return p.traced
 }
 
 // nextBatch waits for the pipeline and makes the batch's host tensors. An
