@@ -194,3 +194,30 @@ func TestRerunOfARunOnASharedCardBeginsWithTheSameMemory(t *testing.T) {
 		t.Error("the other run on the card made no difference")
 	}
 }
+
+// Two processes on a T4 with default settings: the first takes all but the
+// reserve, of which the second's context and its own reserve leave little.
+func TestSecondProcessOnARealCardIsLeftTheReserve(t *testing.T) {
+	m := device.NewMachine(nil)
+	w := api.Workload{Model: "mlp", Batch: []int{8}, Steps: 1, Devices: []api.Device{{Preset: "t4-16g", Card: "shared"}}}
+	a, err := Start(w, Options{Machine: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Step()
+	second, err := Run(w, Options{Machine: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := a.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const total, context, reserve = 15104, 250, 1050
+	if got := first.Devices[1].Limit >> 20; got != total-context-reserve {
+		t.Errorf("the first limit is %d MiB", got)
+	}
+	if got := second.Devices[1].Limit >> 20; got != reserve-context-225 {
+		t.Errorf("the second limit is %d MiB, want %d", got, reserve-context-225)
+	}
+}

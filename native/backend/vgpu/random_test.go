@@ -1,0 +1,177 @@
+package vgpu_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"tideline/native/backend/vgpu"
+	"tideline/native/kernel"
+	"tideline/protocol/event"
+	"tideline/shared/alloc"
+	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/system"
+	"tideline/shared/device"
+	"tideline/shared/exec"
+	"tideline/shared/place"
+	"tideline/shared/program"
+)
+
+// numbers feeds two images of made-up numbers.
+type numbers struct{}
+
+func (numbers) Next(t int64) (exec.Batch, error) {
+	return exec.Batch{Ready: t, Input: func(i int, dst []byte) error {
+		for j, f := 0, kernel.Floats(dst); j < len(f); j++ {
+			f[j] = float32((j*7+i*3)%11) - 5
+		}
+		return nil
+	}}, nil
+}
+
+func (numbers) Pending() int64 { return math.MaxInt64 }
+
+func (numbers) Advance(int64) {}
+
+// randomProgram has values that are read many times or never, shared buffers,
+// ops in place, and fetches the sums of its last values.
+func randomProgram(t *testing.T, r *rand.Rand) *program.Program {
+	t.Helper()
+	b := program.NewBuilder("random", 1)
+	shape := program.Shape{16, 24}
+	values := []program.ValueID{
+		b.Input("x", program.Float32, shape), b.Input("y", program.Float32, shape),
+		b.Const("c", program.Float32, shape, 0.5), b.Const("s", program.Float32, nil, -0.75),
+		b.Variable("w", shape, program.Init{Kind: program.InitUniform, Scale: 1}),
+	}
+	pick := func() program.ValueID { return values[r.IntN(len(values))] }
+	for range 6 + r.IntN(20) {
+		v := pick()
+		switch r.IntN(6) {
+		case 0:
+			v = b.Op(program.OpRelu, program.Attrs{}, v)
+		case 1:
+			v = b.Op(program.OpTanh, program.Attrs{}, v)
+		case 2:
+			v = b.Op(program.OpAdd, program.Attrs{}, v, pick())
+		case 3:
+			v = b.Op(program.OpSub, program.Attrs{}, pick(), v)
+		case 4:
+			v = b.Op(program.OpReshape, program.Attrs{Shape: b.Shape(v)}, v)
+		default:
+			v = b.Op(program.OpMean, program.Attrs{}, v)
+		}
+		values = append(values, v)
+	}
+	for _, v := range values[len(values)-3:] {
+		b.Fetch("m", b.Op(program.OpMean, program.Attrs{}, v))
+	}
+	p, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// naive computes the fetches with every value in memory of its own.
+func naive(t *testing.T, p *program.Program) []float64 {
+	t.Helper()
+	values := make([][]byte, len(p.Values))
+	for i := range p.Values {
+		values[i] = kernel.Bytes(make([]int64, (p.Values[i].Bytes()+7)/8))
+	}
+	b, _ := numbers{}.Next(0)
+	for i, v := range p.Inputs {
+		if err := b.Input(i, values[v]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Op == program.OpVariable {
+			p.Fill(kernel.Floats(values[n.Outputs[0]]), n.Attrs.Variable, 1)
+			continue
+		}
+		c := kernel.Call{Program: p, Node: n}
+		for _, v := range n.Inputs {
+			c.In = append(c.In, values[v])
+		}
+		for _, v := range n.Outputs {
+			c.Out = append(c.Out, values[v])
+		}
+		if err := kernel.Run(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out []float64
+	for _, f := range p.Fetches {
+		out = append(out, float64(kernel.Floats(values[f.Value])[0]))
+	}
+	return out
+}
+
+func onCard(t *testing.T, p *program.Program, eager bool, rules []place.Rule) []exec.Metric {
+	t.Helper()
+	preset, _ := device.Find("lab-256m")
+	card, err := device.NewMachine(nil).Card("card", preset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := exec.New(exec.Config{
+		Eager: eager, Backend: vgpu.New(), Strings: new(event.Strings), Seed: 1,
+		Devices: []*device.Logical{
+			{Name: device.Local("CPU", 0), Model: device.HostModel()},
+			{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: 8 << 20, Alone: 8 << 20},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	err = rt.Attach(0, false, func(o alloc.Observer) (alloc.Allocator, error) { return system.New(system.Options{Observer: o}), nil }, nil)
+	if err == nil {
+		err = rt.Attach(1, false, func(o alloc.Observer) (alloc.Allocator, error) {
+			s, err := card.Space(1 << 40)
+			if err != nil {
+				return nil, err
+			}
+			return bfc.New(s, bfc.Options{Name: "GPU_0_bfc", Limit: 8 << 20, Growth: true, Observer: o})
+		}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := rt.Compile(p, rules, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m []exec.Metric
+	for step := range int32(3) {
+		if m, err = rt.Step(plan, step, numbers{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// Memory is shared, taken over in place, freed and handed out again while the
+// device has not yet run; none of it may change a number.
+func TestRandomProgramsComputeTheSameInAnyMemory(t *testing.T) {
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		p := randomProgram(t, r)
+		want := naive(t, p)
+		rules := []place.Rule{{Match: "Relu*", Device: "/CPU:0"}, {Match: "*_1", Device: "/CPU:0"}}[:r.IntN(3)]
+		for _, eager := range []bool{false, true} {
+			got := onCard(t, p, eager, rules)
+			if len(got) != len(want) {
+				t.Fatalf("seed %d: %d numbers, want %d", seed, len(got), len(want))
+			}
+			for i, m := range got {
+				if m.Value != want[i] && !(math.IsNaN(m.Value) && math.IsNaN(want[i])) {
+					t.Errorf("seed %d, eager %v, %d rules: fetch %d is %v, want %v", seed, eager, len(rules), i, m.Value, want[i])
+				}
+			}
+		}
+	}
+}
