@@ -44,6 +44,28 @@ func (r *rerun) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// read makes a workload of fields as text; without one the answer says why.
+func (s *Session) read(text string) *api.Workload {
+	fields, err := event.ParseFields(text)
+	if err != nil {
+		s.fail(err.Error())
+		return nil
+	}
+	w, problems := api.FromFields(fields)
+	if problems = append(problems, w.Validate(launch.Known())...); len(problems) > 0 {
+		s.problems(problems)
+		return nil
+	}
+	return w
+}
+
+// check says what is wrong with fields, before they are sent to an agent.
+func (s *Session) check(text string) {
+	if s.read(text) != nil {
+		s.problems(nil)
+	}
+}
+
 // startRerun begins a run of the fields in text. Only when it could be started
 // does it take the place of the timeline on screen, which becomes the base unless the run is a fresh one.
 func (s *Session) startRerun(name string, fresh bool, text string) {
@@ -51,14 +73,8 @@ func (s *Session) startRerun(name string, fresh bool, text string) {
 		s.endRerun(true)
 		s.out.b = s.out.b[:0]
 	}
-	fields, err := event.ParseFields(text)
-	if err != nil {
-		s.fail(err.Error())
-		return
-	}
-	w, problems := api.FromFields(fields)
-	if len(problems) > 0 {
-		s.problems(problems)
+	w := s.read(text)
+	if w == nil {
 		return
 	}
 	strings := new(event.Strings)
@@ -66,6 +82,7 @@ func (s *Session) startRerun(name string, fresh bool, text string) {
 	r := &rerun{s: s, slot: sl, batch: make([]event.Event, 0, rerunBatch), more: true}
 	s.drain = s.drain[:0]
 	r.writer = timeline.NewWriter(r, timeline.Options{Strings: strings})
+	var err error
 	r.runner, err = launch.Start(*w, launch.Options{Strings: strings, Sink: r})
 	var ps api.Problems
 	if errors.As(err, &ps) {

@@ -107,6 +107,7 @@ func init() { //nolint:gochecknoinits // a map literal would refer to itself thr
 		"seq":        func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
 		"swap":       func(s *Session, _ func(int) string, _ string) { s.swap() },
 		"drop-base":  func(s *Session, _ func(int) string, _ string) { s.dropBase() },
+		"check":      func(s *Session, _ func(int) string, body string) { s.check(body) },
 		"rerun":      func(s *Session, arg func(int) string, body string) { s.startRerun(arg(1), arg(2) == "fresh", body) },
 		"rerun-end":  func(s *Session, _ func(int) string, _ string) { s.endRerun(false) },
 		"rerun-stop": func(s *Session, _ func(int) string, _ string) { s.endRerun(true) },

@@ -236,6 +236,9 @@ func TestBadSettingsNameTheirField(t *testing.T) {
 		strings.Replace(small, "batch=16", "batch=none", 1):             "batch",
 	} {
 		a := ask(t, s, "rerun\tbad\t\n"+fields)
+		if c := ask(t, s, "check\n"+fields); len(c["problems"].([]any)) != len(a["problems"].([]any)) {
+			t.Errorf("check says %v, rerun %v", c, a)
+		}
 		list, _ := a["problems"].([]any)
 		found := false
 		for _, p := range list {

@@ -92,6 +92,7 @@ class App {
       $("file").value = "";
     });
     $("run-picker").addEventListener("change", (e) => this.pick(e.target.value));
+    $("run-picker").addEventListener("focus", () => this.#runs());
     $("find").addEventListener("submit", (e) => {
       e.preventDefault();
       this.find($("find-text").value.trim());
@@ -639,7 +640,10 @@ class App {
     this.knobs.problems(null);
     await this.#work(async () => {
       try {
-        const run = await agent.start(nest(this.knobs.collect()));
+        const fields = this.knobs.collect();
+        const { problems } = await this.engine.ask(`check\n${encode(fields)}`);
+        if (problems?.length) return this.knobs.problems(problems);
+        const run = await agent.start(nest(fields));
         await this.#runs();
         await this.pick(`agent:${run.id}`, true);
       } catch (e) {
