@@ -116,6 +116,7 @@ func (b *bench) peak(dev event.DeviceID) int {
 			live++
 		case event.Free:
 			live--
+		default:
 		}
 		most = max(most, live)
 	}
@@ -132,6 +133,7 @@ func (b *bench) live(dev event.DeviceID) int {
 				n++
 			case event.Free:
 				n--
+			default:
 			}
 		}
 	}
@@ -465,6 +467,7 @@ func TestTimesNeverGoBackwards(t *testing.T) {
 					t.Fatalf("op %d ends before it begins", e.ID)
 				}
 				delete(open, e.ID)
+			default:
 			}
 		}
 		if len(open) != 0 {

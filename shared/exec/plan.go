@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"tideline/protocol/event"
 	"tideline/shared/place"
@@ -280,6 +281,7 @@ func (c *compiler) add(id program.NodeID) error {
 		n.kind, kind = variableNode, variableTensor
 	case program.OpConst:
 		n.kind, kind = constNode, constant
+	default:
 	}
 	for i, v := range src.Inputs {
 		n.in = append(n.in, c.input(v, c.inputDevice(def, dev, i), hostArgument(def, i)))
@@ -326,12 +328,7 @@ func (c *compiler) dispatch(tensors int) int64 {
 }
 
 func hostArgument(def *program.Def, i int) bool {
-	for _, h := range def.HostInputs {
-		if h == i {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(def.HostInputs, i)
 }
 
 func (c *compiler) inputDevice(def *program.Def, dev event.DeviceID, i int) event.DeviceID {

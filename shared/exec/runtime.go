@@ -115,12 +115,12 @@ func New(c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// Attach gives a device memory: make gets the observer to report to. Pinned
+// Attach gives a device memory: build gets the observer to report to. Pinned
 // memory of the host is a second allocator beside the pageable one.
-func (r *Runtime) Attach(dev event.DeviceID, pinned bool, make func(alloc.Observer) (alloc.Allocator, error), facts event.Fields) error {
+func (r *Runtime) Attach(dev event.DeviceID, pinned bool, build func(alloc.Observer) (alloc.Allocator, error), facts event.Fields) error {
 	id := spaceID(len(r.spaces))
 	r.spaces = append(r.spaces, space{r: r, id: event.AllocatorID(id), device: dev, pinned: pinned})
-	a, err := make(&observer{r, id})
+	a, err := build(&observer{r, id})
 	if err != nil {
 		return err
 	}

@@ -194,8 +194,13 @@ func facts(l *device.Logical) event.Fields {
 		key string
 		fig device.Figure
 	}{
-		{"total", p.Total}, {"context", p.Context}, {"flops", p.FLOPS}, {"mem_bandwidth", p.MemBandwidth},
-		{"h2d", p.H2D}, {"d2h", p.D2H}, {"peer", p.Peer},
+		{"total", p.Total},
+		{"context", p.Context},
+		{"flops", p.FLOPS},
+		{"mem_bandwidth", p.MemBandwidth},
+		{"h2d", p.H2D},
+		{"d2h", p.D2H},
+		{"peer", p.Peer},
 	} {
 		f = append(f, event.Field{Key: x.key, Value: num(x.fig.Value)}, event.Field{Key: x.key + ".source", Value: x.fig.From.String()})
 	}

@@ -25,6 +25,7 @@ func copies(t *testing.T, w api.Workload) (out []copied) {
 			out = append(out, copied{begin: *e, name: table.At(e.Tensor)})
 		case event.TransferEnd:
 			out[at[e.ID]].nanos = e.Time - out[at[e.ID]].begin.Time
+		default:
 		}
 	})})
 	if err != nil {
@@ -113,6 +114,7 @@ func TestStallsNameTheStageToBlame(t *testing.T) {
 			}
 		case event.StallEnd:
 			stalled += e.Time - begin
+		default:
 		}
 	})})
 	if err != nil {
