@@ -22,8 +22,6 @@ const (
 	reachMask = 1<<reachBits - 1
 )
 
-func (x *lifetimes[E]) len() int { return x.end.n }
-
 // begin adds an open record.
 func (x *lifetimes[E]) begin() {
 	i := x.end.n

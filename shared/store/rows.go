@@ -161,7 +161,13 @@ func (t *rows) after(c int, v int64, from int) int {
 	}
 	if lo <= last {
 		k := &t.chunks[lo]
-		i := k.after(c, v, max(from-lo<<chunkBits, 0))
+		next := k.cols[c].base
+		if lo < last {
+			next = t.chunks[lo+1].cols[c].base
+		} else if len(t.open) > 0 {
+			next = t.open[c]
+		}
+		i := k.after(c, v, max(from-lo<<chunkBits, 0), next)
 		if lo < last || i < chunkLen {
 			return lo<<chunkBits + i
 		}
@@ -178,8 +184,35 @@ func (t *rows) after(c int, v int64, from int) int {
 	return lo
 }
 
-func (k *chunk) after(c int, v int64, from int) int {
-	lo, hi := from, chunkLen
+// after is rows.after within a chunk; next is a value that the chunk's last one
+// does not exceed. Times come at a steady pace more often than not, so that
+// the place is guessed first, and looked for around the guess.
+func (k *chunk) after(c int, v int64, from int, next int64) int {
+	lo, hi := from, chunkLen // all before lo are at most v, all from hi on greater
+	base := k.cols[c].base
+	if next > base && v >= base && v < next {
+		guess := int(float64(v-base) / float64(next-base) * chunkLen)
+		guess = min(max(guess, lo), hi-1)
+		if k.at(c, guess) <= v {
+			lo = guess + 1
+			for step := 8; lo+step < hi; step *= 4 {
+				if k.at(c, lo+step) > v {
+					hi = lo + step
+					break
+				}
+				lo += step + 1
+			}
+		} else {
+			hi = guess
+			for step := 8; hi-step > lo; step *= 4 {
+				if k.at(c, hi-step) <= v {
+					lo = hi - step + 1
+					break
+				}
+				hi -= step
+			}
+		}
+	}
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); k.at(c, mid) <= v {
 			lo = mid + 1
