@@ -270,6 +270,9 @@ func (c *compiler) add(id program.NodeID) error {
 	if err != nil {
 		return err
 	}
+	if len(src.Outputs) > maxOutputs {
+		return fmt.Errorf("node %s: %d outputs are more than the %d an op can have", src.Name, len(src.Outputs), maxOutputs)
+	}
 	dev := c.where[id].Device
 	n := node{
 		src: id, name: c.r.strings.ID(src.Name), device: dev, phase: phases[src.Phase], alias: def.Alias,

@@ -67,7 +67,7 @@ type Runtime struct {
 }
 
 // spaceID indexes Runtime.spaces, one per allocator.
-type spaceID int8
+type spaceID int16
 
 const noSpace spaceID = -1
 
@@ -85,7 +85,7 @@ type space struct {
 
 // names are the strings that the runtime itself uses.
 type names struct {
-	scratch, initial, batch event.StringID
+	scratch, batch event.StringID
 }
 
 // New opens the backend and returns a runtime without memory; Attach gives it
@@ -111,7 +111,7 @@ func New(c Config) (*Runtime, error) {
 	for i := range r.memory {
 		r.memory[i] = noSpace
 	}
-	r.names = names{c.Strings.ID("scratch"), c.Strings.ID("initial value"), c.Strings.ID("batch")}
+	r.names = names{c.Strings.ID("scratch"), c.Strings.ID("batch")}
 	return r, nil
 }
 

@@ -113,6 +113,24 @@ func TestLogicalDevicesShareTheirCard(t *testing.T) {
 	}
 }
 
+func TestManyLogicalDevices(t *testing.T) {
+	limits := make([]int64, 200)
+	for i := range limits {
+		limits[i] = 8 << 20
+	}
+	w := api.Workload{
+		Model: "mlp", Batch: []int{8}, Steps: 2, Devices: []api.Device{{Preset: "h200-141g", Logical: limits}},
+		Placement: api.Placement{Rules: []api.Rule{{Match: "dense2/*", Device: "/GPU:199"}}},
+	}
+	res, err := Run(w, Options{})
+	if err != nil || res.Reason != event.EndDone {
+		t.Fatalf("%v %s", err, res.Message)
+	}
+	if got := res.Devices[200].PeakInUse; got < 1<<20 {
+		t.Errorf("/GPU:199 held %d bytes, want the weights of a layer", got)
+	}
+}
+
 func TestBadWorkloadsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string

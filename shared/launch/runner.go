@@ -103,6 +103,9 @@ func (r *Runner) open() error {
 		r.feed, err = newFeed(&r.w, p, rt, &r.o)
 	}
 	if err != nil {
+		if r.feed != nil {
+			r.feed.close()
+		}
 		rt.Close()
 	}
 	return err
