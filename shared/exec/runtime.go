@@ -51,6 +51,7 @@ type Runtime struct {
 	batch     []bufferID // host tensors of the step under way
 	held      []bufferID // eager: the last batch, until the next is there
 	metrics   []Metric
+	copy      Copy
 	serial    uint32
 
 	step    int32

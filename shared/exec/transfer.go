@@ -37,7 +37,8 @@ func (r *Runtime) copyTo(from bufferID, t *tensor, op event.StringID) (bufferID,
 func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, name event.StringID) bool {
 	src, dst := r.ref(from), r.ref(to)
 	up, down := r.cfg.Devices[src.Device].IsHost(), r.cfg.Devices[dst.Device].IsHost()
-	c := Copy{From: src, To: dst}
+	c := &r.copy // one for all, so that a step allocates nothing
+	*c = Copy{From: src, To: dst}
 	owner := src.Device
 	var staging bufferID
 	switch {
@@ -67,12 +68,12 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 	if r.failed != nil {
 		return false
 	}
-	span, err := r.backend.Copy(&c)
+	span, err := r.backend.Copy(c)
 	if err != nil {
 		r.fail(err)
 		return false
 	}
-	r.tellCopy(&c, owner, span, src.Device, cause, op, name)
+	r.tellCopy(c, owner, span, src.Device, cause, op, name)
 	r.fly(from, staging, to, span.End)
 	if up != down && !c.Pinned {
 		r.backend.WaitUntil(span.End) // a pageable copy blocks the host
