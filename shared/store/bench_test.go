@@ -96,3 +96,55 @@ func BenchmarkBuckets(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSearch looks through everything for a name that few have.
+func BenchmarkSearch(b *testing.B) {
+	tl := New(nil)
+	b.StopTimer()
+	feed(b, tl, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	b.ResetTimer()
+	b.StartTimer()
+	for range b.N {
+		hits, _, done := tl.Search(Query{Text: "no such name"}, Cursor{})
+		if len(hits) > 0 || !done {
+			b.Fatal("found what is not there")
+		}
+	}
+}
+
+// BenchmarkCompare sets two runs against each other, to a ranked table.
+func BenchmarkCompare(b *testing.B) {
+	b.StopTimer()
+	x, y := New(nil), New(nil)
+	feed(b, x, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	feed(b, y, synthetic.Options{Events: *benchN, Seed: 2, Dynamic: true})
+	b.ResetTimer()
+	b.StartTimer()
+	for range b.N {
+		if d := Compare(x, y, 20); len(d) == 0 || len(d[0].Ops) == 0 {
+			b.Fatal("two different runs compare equal")
+		}
+	}
+}
+
+// BenchmarkCursor answers what the page asks when the cursor moves: the live
+// set by size, its totals, and the chunk map.
+func BenchmarkCursor(b *testing.B) {
+	tl := New(nil)
+	b.StopTimer()
+	feed(b, tl, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	first, last := tl.Span()
+	p := tl.Pools()[0]
+	var live []int32
+	b.ResetTimer()
+	b.StartTimer()
+	for i := range b.N {
+		at := first + (last-first)*int64(i%97)/97
+		live = p.LiveAt(live[:0], at)
+		p.Sort(live, BySize)
+		p.Totals(live)
+		p.TotalsByOp(live, 20)
+		p.ChunkMapAt(at)
+	}
+	b.ReportMetric(float64(len(live)), "live")
+}

@@ -32,6 +32,9 @@ type Query struct {
 	MaxBytes int64 // 0: no bound
 	T0, T1   int64 // both 0: all of the timeline; else what begins in [T0,T1)
 	Limit    int   // hits at most; 0 means 100
+	// Rows bounds how many records one call looks at, so that a page stays
+	// awake during a search without hits; 0: all.
+	Rows int
 }
 
 // Cursor is where a search goes on; the zero value is the start.
@@ -41,8 +44,8 @@ type Cursor struct {
 }
 
 // Search returns hits from a cursor on, allocations first, and where to go on;
-// done is true when nothing is left. Names are compared once each, not once an
-// event.
+// done is true when nothing is left, whatever the number of hits. Names are
+// compared once each, not once an event.
 func (t *Timeline) Search(q Query, from Cursor) (hits []Hit, next Cursor, done bool) {
 	if q.Limit <= 0 {
 		q.Limit = 100
@@ -50,14 +53,17 @@ func (t *Timeline) Search(q Query, from Cursor) (hits []Hit, next Cursor, done b
 	if q.T0 == 0 && q.T1 == 0 {
 		q.T1 = Alive
 	}
-	s := searcher{q: q, names: t.matching(q.Text)}
+	s := searcher{q: q, names: t.matching(q.Text), rows: q.Rows}
+	if q.Rows <= 0 {
+		s.rows = 1 << 62
+	}
 	for part := from.Part; part < len(t.pools)+len(t.tracks); part++ {
 		if part < len(t.pools) {
 			from.Index = s.pool(t.pools[part], from.Index)
 		} else {
 			from.Index = s.track(t.tracks[part-len(t.pools)], from.Index)
 		}
-		if len(s.hits) == q.Limit {
+		if s.full() {
 			return s.hits, Cursor{part, from.Index}, false
 		}
 		from.Index = 0
@@ -68,8 +74,11 @@ func (t *Timeline) Search(q Query, from Cursor) (hits []Hit, next Cursor, done b
 type searcher struct {
 	q     Query
 	names []bool // by string id; nil: every name will do
+	rows  int    // that may still be looked at
 	hits  []Hit
 }
+
+func (s *searcher) full() bool { return len(s.hits) == s.q.Limit || s.rows <= 0 }
 
 // matching marks the strings that hold text, or is nil when there is no text.
 func (t *Timeline) matching(text string) []bool {
@@ -84,7 +93,13 @@ func (t *Timeline) matching(text string) []bool {
 	return m
 }
 
+func (s *searcher) match(op, tensor int64) bool {
+	return s.names == nil || s.named(op) || s.named(tensor)
+}
+
 func (s *searcher) named(id int64) bool { return id < int64(len(s.names)) && s.names[id] }
+
+func (s *searcher) bounded() bool { return s.q.MinBytes > 0 || s.q.MaxBytes > 0 }
 
 func (s *searcher) sized(n int64) bool {
 	return n >= s.q.MinBytes && (s.q.MaxBytes == 0 || n <= s.q.MaxBytes)
@@ -94,11 +109,15 @@ func (s *searcher) pool(p *Pool, from int) int {
 	lo := p.allocs.after(birthCol, int64(p.inUse.before(s.q.T0, 0))-1, 0)
 	hi := p.allocs.after(birthCol, int64(p.inUse.before(s.q.T1, 0))-1, 0)
 	for i := max(from, lo); i < hi; i++ {
-		if len(s.hits) == s.q.Limit {
+		if s.full() {
 			return i
 		}
+		s.rows--
+		if !s.bounded() && !s.match(p.allocs.at(opCol, i), p.allocs.at(tensorCol, i)) {
+			continue
+		}
 		size := p.allocs.at(sizeCol, i)
-		if s.sized(size) && (s.names == nil || s.named(p.allocs.at(opCol, i)) || s.named(p.allocs.at(tensorCol, i))) {
+		if s.sized(size) && s.match(p.allocs.at(opCol, i), p.allocs.at(tensorCol, i)) {
 			s.hits = append(s.hits, Hit{Kind: AllocHit, Pool: p.Index, Track: -1, Index: i, Time: p.born(i), Size: size})
 		}
 	}
@@ -107,15 +126,16 @@ func (s *searcher) pool(p *Pool, from int) int {
 
 func (s *searcher) track(k *Track, from int) int {
 	lo, hi := k.spans.after(beginCol, s.q.T0-1, 0), k.spans.after(beginCol, s.q.T1-1, 0)
-	if k.Kind != TransferTrack && (s.q.MinBytes > 0 || s.q.MaxBytes > 0) {
+	if k.Kind != TransferTrack && s.bounded() {
 		return hi // nothing there is counted in bytes
 	}
 	for i := max(from, lo); i < hi; i++ {
-		if len(s.hits) == s.q.Limit {
+		if s.full() {
 			return i
 		}
+		s.rows--
 		v := k.spans.at(spanValueCol, i)
-		if (k.Kind != TransferTrack || s.sized(v)) && (s.names == nil || s.named(k.spans.at(spanOpCol, i)) || s.named(k.spans.at(spanTensorCol, i))) {
+		if (k.Kind != TransferTrack || s.sized(v)) && s.match(k.spans.at(spanOpCol, i), k.spans.at(spanTensorCol, i)) {
 			s.hits = append(s.hits, Hit{Kind: SpanHit, Pool: -1, Track: k.Index, Index: i, Time: k.spans.at(beginCol, i), Size: v})
 		}
 	}

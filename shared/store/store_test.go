@@ -199,6 +199,7 @@ func TestSearchFindsByNameSizeAndTimeAndGoesOn(t *testing.T) {
 	}{
 		{Query{Text: "CONV"}, 10},
 		{Query{Text: "conv", Limit: 3}, 10},
+		{Query{Text: "conv", Rows: 7}, 10},
 		{Query{Text: "nothing"}, 0},
 		{Query{MinBytes: 500}, 50},
 		{Query{MinBytes: 500, MaxBytes: 590}, 10},
