@@ -1,37 +1,50 @@
 package bridge
 
-// demo is a workload one click away, as fields.
+// demo is a workload one click away, as fields. Each is one of the example
+// workloads, which a test holds it to; the module cannot read their YAML.
 type demo struct{ id, title, text, fields string }
 
-const digits = "input.source=digits\ninput.map.parallel=2\ninput.map.cost=20us\ninput.shuffle=512\ninput.prefetch=2\n"
+const (
+	lenet = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\n"
+	small = "devices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
+	input = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=20us\ninput.shuffle=512\ninput.prefetch=2\n"
+	plain = "input.source=digits\ninput.shuffle=512\ninput.prefetch=2\n"
+
+	sizes = "130,157,103,121,148,176,121,185,157,185,248,257,248,239,284,302,212,230,330,284,266,330,257,"
+)
 
 var demos = []demo{
 	{
-		"lenet", "LeNet-5 learns digits", "A whole training run on a small card: see what fills it, step by step.",
-		"name=LeNet-5 on digits\nmodel=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=64\nsteps=40\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n" + digits,
+		"demo", "LeNet-5 learns digits", "A training run fills a small card, step by step. Try it eager, or without growth.",
+		"name=demo\n" + lenet + "batch=1024\nsteps=14\n" + small + "devices.0.growth=true\n" + input,
 	},
 	{
-		"growth", "Growing piece by piece", "The same run with growth on: the pool takes only what it needs, region by region.",
-		"name=LeNet-5 with growth\nmodel=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=64\nsteps=40\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\ndevices.0.growth=true\n" + digits,
+		"fragmentation", "Holes in the pool", "Batches of many sizes, until one finds no place though enough is free.",
+		"name=fragmentation\n" + lenet + "batch=" + sizes + sizes + "360\nsteps=47\n" + small + "devices.0.growth=true\ndevices.0.held=204MiB\n",
 	},
 	{
-		"oom", "A batch too many", "Eager, with a batch that does not fit: the failed request is explained.",
-		"name=LeNet-5, batch too large\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=1024,2048,4096\nsteps=12\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n" + digits,
+		"oom-batch", "A batch too many", "One batch does not fit: the failed request, and why it failed.",
+		"name=oom-batch\n" + lenet + "batch=256,1024,6000\nsteps=6\n" + small + "input.source=digits\ninput.shuffle=512\ninput.prefetch=1\n",
 	},
 	{
-		"fragments", "Holes in the pool", "Batches of many sizes with growth on: free bytes abound, yet in ever smaller holes.",
-		"name=LeNet-5, changing batches\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=64,96,48,200,32,160,24,260,80,120\nsteps=120\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\ndevices.0.growth=true\n" + digits,
+		"lenet-eager", "Op by op", "Eager: tensors live longer, so the peak is higher. Rerun it as a graph and compare.",
+		"name=lenet-eager\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=1024\nsteps=14\n" + small + "devices.0.growth=true\n" + input,
 	},
 	{
-		"eager", "Eager against graph", "Op by op, tensors live as long as somebody holds them. Rerun it as a graph and compare.",
-		"name=LeNet-5, eager\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=sgd\nbatch=128\nsteps=24\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n" + digits,
+		"stall", "Waiting for input", "A slow map and no prefetch: the card idles. Add prefetch and rerun.",
+		"name=stall\n" + lenet + "batch=64\nsteps=30\n" + small + "devices.0.growth=true\ninput.source=digits\ninput.map.parallel=1\ninput.map.cost=300us\ninput.shuffle=256\n",
 	},
 	{
-		"stalls", "Waiting for input", "A slow map and no prefetch: the card idles. Add prefetch and rerun.",
-		"name=MLP, starved\nmodel=mlp\nmode=graph\ntrain=on\ntrain.optimizer=sgd\nbatch=64\nsteps=40\ndevices.0.kind=gpu\ndevices.0.preset=t4-16g\ninput.source=digits\ninput.map.parallel=1\ninput.map.cost=300us\ninput.shuffle=512\n",
+		"transfers", "One layer on the CPU", "A rule puts conv2 on the host: every step its tensors cross the bus.",
+		"name=transfers\n" + lenet + "batch=64\nsteps=20\ndevices.0.kind=gpu\ndevices.0.preset=t4-16g\ndevices.0.memory_limit=1GiB\n" + plain +
+			"placement.soft=true\nplacement.rules.0.match=conv2/*\nplacement.rules.0.device=/CPU:0\n",
 	},
 	{
-		"split", "One layer on the CPU", "A rule puts conv2 on the host: every step its tensors cross the bus.",
-		"name=LeNet-5, conv2 on CPU\nmodel=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=sgd\nbatch=64\nsteps=24\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\nplacement.rules.0.match=conv2/*\nplacement.rules.0.device=/CPU:0\n" + digits,
+		"mlp", "Mostly parameters", "A multilayer perceptron: parameters and optimizer state outweigh activations.",
+		"name=mlp\nmodel=mlp\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.learning_rate=0.0005\nbatch=64\nsteps=100\n" + small + "devices.0.growth=true\n" + plain,
+	},
+	{
+		"two-runs", "Two runs, one card", "Start it twice on the agent: the first takes the card, the second fails.",
+		"name=two-runs\n" + lenet + "batch=256\nsteps=200\n" + small + "devices.0.card=shared\n" + plain,
 	},
 }

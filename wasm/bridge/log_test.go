@@ -69,7 +69,7 @@ func TestTwoFailuresOfOneAllocatorFollowEachOther(t *testing.T) {
 
 func TestATextWithoutAFailureIsRefused(t *testing.T) {
 	s := NewSession()
-	run(t, s, "kept", small)
+	run(t, s, "kept", tiny)
 	kept := s.slots[Current]
 	a := logAnswer(t, s.Log(Current, "notes.txt", "nothing to see here\n"))
 	if e, _ := a["error"].(string); !strings.Contains(e, "out-of-memory") {

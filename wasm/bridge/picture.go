@@ -243,7 +243,7 @@ func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {
 	_, used, free, largest := m.Totals()
 	if sl.origin == "log" && !sl.listed(t) {
 		a.key("now").text(size(used) + " listed")
-		a.key("sub").text("the text lists not all chunks")
+		a.key("sub").text("the text does not list all chunks")
 		return
 	}
 	a.key("now").text(size(largest) + " largest hole")

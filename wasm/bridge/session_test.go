@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"tideline/examples"
 	"tideline/protocol/api"
+	"tideline/protocol/api/workfile"
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
@@ -39,17 +41,39 @@ func run(t *testing.T, s *Session, name, fields string) map[string]any {
 	return a
 }
 
-const small = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=16\nsteps=4\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
+const tiny = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=16\nsteps=4\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
 
-func TestEveryDemoIsAWorkload(t *testing.T) {
+// TestEveryDemoIsAnExample holds the demos to the example workloads, field by
+// field.
+func TestEveryDemoIsAnExample(t *testing.T) {
+	names, err := examples.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != len(demos) {
+		t.Errorf("%d demos, %d examples", len(demos), len(names))
+	}
 	for _, d := range demos {
 		f, err := event.ParseFields(d.fields)
 		if err != nil {
 			t.Fatalf("%s: %v", d.id, err)
 		}
-		w, problems := api.FromFields(f)
-		if problems = append(problems, w.Validate(launch.Known())...); len(problems) > 0 {
-			t.Errorf("demo %s: %v", d.id, problems)
+		got, problems := api.FromFields(f)
+		if len(problems) > 0 {
+			t.Fatalf("%s: %v", d.id, problems)
+		}
+		text, err := examples.Files.ReadFile(d.id + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, problems := workfile.Read(text, launch.Known())
+		if len(problems) > 0 {
+			t.Fatalf("%s: %v", d.id, problems)
+		}
+		got.Defaults()
+		want.Defaults()
+		if g, w := got.Fields().Encode(), want.Fields().Encode(); g != w {
+			t.Errorf("the demo %s is not its example:\n%s\nwant\n%s", d.id, g, w)
 		}
 	}
 }
@@ -169,9 +193,9 @@ func TestACutFileOpensUpToItsLastBlock(t *testing.T) {
 
 func TestARerunBecomesCurrentAndTheOldRunTheBase(t *testing.T) {
 	s := NewSession()
-	run(t, s, "first", small)
+	run(t, s, "first", tiny)
 	first := s.slots[Current]
-	run(t, s, "second", small+"devices.0.growth=true\n")
+	run(t, s, "second", tiny+"devices.0.growth=true\n")
 	if s.slots[Base] != first || s.slots[Current].name != "second" {
 		t.Fatal("the run before is not the base")
 	}
@@ -193,7 +217,7 @@ func TestARerunBecomesCurrentAndTheOldRunTheBase(t *testing.T) {
 // are a timeline with the same events.
 func TestARerunSavesWhatItShows(t *testing.T) {
 	s := NewSession()
-	if a := ask(t, s, "rerun\tsaved\t\n"+small); a["started"] != true {
+	if a := ask(t, s, "rerun\tsaved\t\n"+tiny); a["started"] != true {
 		t.Fatal(a)
 	}
 	var file []byte
@@ -214,7 +238,7 @@ func TestARerunSavesWhatItShows(t *testing.T) {
 
 func TestSettingsOfARerunComeBack(t *testing.T) {
 	s := NewSession()
-	run(t, s, "x", small+"seed=7\n")
+	run(t, s, "x", tiny+"seed=7\n")
 	f, err := event.ParseFields(ask(t, s, "settings")["fields"].(string))
 	if err != nil {
 		t.Fatal(err)
@@ -226,14 +250,14 @@ func TestSettingsOfARerunComeBack(t *testing.T) {
 
 func TestBadSettingsNameTheirField(t *testing.T) {
 	s := NewSession()
-	run(t, s, "good", small)
+	run(t, s, "good", tiny)
 	good := s.slots[Current]
 	for fields, path := range map[string]string{
-		small + "batchh=3\n": "batchh",
-		small + "devices.0.growth=true\ndevices.0.memory_limit=64MiB\n": "devices.0.memory_limit",
-		strings.Replace(small, "lenet5", "lenet6", 1):                   "model",
-		strings.Replace(small, "lab-256m", "lab-257m", 1):               "devices.0.preset",
-		strings.Replace(small, "batch=16", "batch=none", 1):             "batch",
+		tiny + "batchh=3\n": "batchh",
+		tiny + "devices.0.growth=true\ndevices.0.memory_limit=64MiB\n": "devices.0.memory_limit",
+		strings.Replace(tiny, "lenet5", "lenet6", 1):                   "model",
+		strings.Replace(tiny, "lab-256m", "lab-257m", 1):               "devices.0.preset",
+		strings.Replace(tiny, "batch=16", "batch=none", 1):             "batch",
 	} {
 		a := ask(t, s, "rerun\tbad\t\n"+fields)
 		if c := ask(t, s, "check\n"+fields); len(c["problems"].([]any)) != len(a["problems"].([]any)) {
@@ -255,7 +279,7 @@ func TestBadSettingsNameTheirField(t *testing.T) {
 
 func TestOutOfMemoryIsAFindingAndExplained(t *testing.T) {
 	s := NewSession()
-	a := run(t, s, "oom", strings.Replace(small, "batch=16", "batch=6000", 1))
+	a := run(t, s, "oom", strings.Replace(tiny, "batch=16", "batch=6000", 1))
 	if a["reason"] != "out of memory" {
 		t.Fatalf("ended with %v", a["reason"])
 	}
@@ -269,7 +293,7 @@ func TestOutOfMemoryIsAFindingAndExplained(t *testing.T) {
 
 func TestARerunCanBeStopped(t *testing.T) {
 	s := NewSession()
-	ask(t, s, "rerun\tlong\t\n"+strings.Replace(small, "steps=4", "steps=100000", 1))
+	ask(t, s, "rerun\tlong\t\n"+strings.Replace(tiny, "steps=4", "steps=100000", 1))
 	s.Work(10)
 	a := ask(t, s, "rerun-stop")
 	if a["note"] == nil || a["steps"].(float64) >= 100000 {
@@ -325,7 +349,7 @@ func TestDrawPaintsEveryPixelAndThenOnlyWhatChanged(t *testing.T) {
 
 func TestCursorStepsFromChangeToChange(t *testing.T) {
 	s := NewSession()
-	run(t, s, "x", small)
+	run(t, s, "x", tiny)
 	seen := int64(0)
 	at := int64(-1)
 	for {

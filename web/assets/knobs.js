@@ -65,9 +65,10 @@ export class Knobs {
     fill($("k-model"), info.models.map((m) => [m.name, m.title]));
     fill($("k-preset"), info.presets.map((p) => [p.name, p.title]));
     this.models = info.models;
-    this.demos = info.demos;
-    for (const [where, count] of [["demos", info.demos.length], ["start-demos", 4]]) {
-      $(where).replaceChildren(...info.demos.slice(0, count).map((d, i) => {
+    // Sharing a card takes two runs, so an agent.
+    const demos = info.demos.filter((d) => this.app.hasAgent || d.id !== "two-runs");
+    for (const [where, count] of [["demos", demos.length], ["start-demos", 4]]) {
+      $(where).replaceChildren(...demos.slice(0, count).map((d, i) => {
         const node = el(`button.demo${i === 0 ? ".first" : ""}`, { type: "button", title: d.text }, el("b", {}, d.title), el("span", {}, d.text));
         node.dataset.demo = d.id;
         node.addEventListener("click", () => this.app.demo(d));
