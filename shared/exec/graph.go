@@ -6,9 +6,7 @@ import "tideline/protocol/event"
 // first in first out; inputs dropped as soon as their last consumer has taken
 // them; buffers taken over in place where nobody else holds them.
 func (r *Runtime) graphStep(p *Plan, batch []bufferID) error {
-	for i := range p.nodes {
-		p.waiting[i] = p.nodes[i].needs
-	}
+	copy(p.waiting, p.needs)
 	p.ready.reset()
 	for _, n := range p.roots {
 		p.ready.push(n)

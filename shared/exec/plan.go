@@ -20,7 +20,8 @@ type Plan struct {
 	edges   []edge
 	inputs  []tensorID // host memory of each program input
 	fetches []fetch
-	slots   int // input slots of all nodes
+	slots   int     // input slots of all nodes
+	needs   []int32 // by node: inputs and control edges
 	roots   []int32
 	traced  bool
 
@@ -400,6 +401,7 @@ func (c *compiler) finish() {
 		}
 	}
 	for i := range p.nodes {
+		p.needs = append(p.needs, p.nodes[i].needs)
 		if p.nodes[i].needs == 0 {
 			p.roots = append(p.roots, int32(i))
 		}
