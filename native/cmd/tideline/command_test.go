@@ -254,6 +254,17 @@ func TestTwoRunsShareACard(t *testing.T) {
 	}
 }
 
+func TestAFullDiskDoesNotStopTheRun(t *testing.T) {
+	const device = "/dev/full" // every write to it finds the disk full
+	if _, err := os.Stat(device); err != nil {
+		t.Skipf("no full disk here: %v", err)
+	}
+	code, stdout, stderr := tideline(t, "run", file(t, "w.yaml", small), "-o", device, "--modelled")
+	if code != exitFailed || !strings.Contains(stdout, "5 of 5 steps") || !strings.Contains(stderr, "no space left on device") {
+		t.Errorf("%d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
 func TestConvertThereAndBack(t *testing.T) {
 	dir := t.TempDir()
 	line := recorded(t, small)

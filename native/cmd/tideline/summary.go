@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ type runSummary struct {
 	FileBytes int64              `json:"file_bytes,omitempty"`
 	Error     string             `json:"error,omitempty"` // of the recording
 
-	metricOrder []string
+	metrics []launch.Metric
 }
 
 type allocatorSummary struct {
@@ -79,12 +80,14 @@ func summarise(g *going, took time.Duration) *runSummary {
 		s.Transfers = append(s.Transfers, transferSummary{t.Cause.String(), t.Count, t.Bytes})
 	}
 	s.Stalls = stallSummary{sum.Stalls.Count, sum.Stalls.Nanos}
+	s.metrics = res.Metrics
 	for _, m := range res.Metrics {
 		if s.Metrics == nil {
 			s.Metrics = make(map[string]float64)
 		}
-		s.Metrics[m.Name] = m.Value
-		s.metricOrder = append(s.metricOrder, m.Name)
+		if !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) { // a loss that ran away; JSON has no word for it
+			s.Metrics[m.Name] = m.Value
+		}
 	}
 	if res.OOM != nil {
 		s.OOM = explainOOM(res, sum)
@@ -137,19 +140,19 @@ func (s *runSummary) print(c *console) {
 		c.say("  transfers: %s in %d, %s\n", size(x.Bytes), x.Count, x.Cause)
 	}
 	if s.Stalls.Count > 0 {
-		c.say("  stalls: %d waits for input, %s in all\n", s.Stalls.Count, span(s.Stalls.Nanos))
+		c.say("  stalls: waited for input %s, %s in all\n", count(s.Stalls.Count, "time"), span(s.Stalls.Nanos))
 	}
-	for _, name := range s.metricOrder {
-		c.say("  %s: %.4g\n", name, s.Metrics[name])
+	for _, m := range s.metrics {
+		c.say("  %s: %.4g\n", m.Name, m.Value)
 	}
 	if s.OOM != nil {
 		c.say("\n%s\n", wrap(s.OOM.Explanation, 78))
 	}
-	if s.File != "" {
-		c.say("  wrote %s: %s, %s\n", s.File, count(s.Events, "event"), size(s.FileBytes))
-	}
-	if s.Error != "" {
+	switch {
+	case s.Error != "":
 		c.note("tideline: %s\n", s.Error)
+	case s.File != "":
+		c.say("  wrote %s: %s, %s\n", s.File, count(s.Events, "event"), size(s.FileBytes))
 	}
 }
 
