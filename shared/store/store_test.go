@@ -244,6 +244,10 @@ func TestRegionsKeepTheirPlacesAndReuseThoseOfRemovedOnes(t *testing.T) {
 	if off, ok := p.Offset(0x5000_0010, s.at); !ok || off != 0x10 {
 		t.Errorf("the new region's place is %d %v, want that of the removed one", off, ok)
 	}
+	region(event.RegionAdd, 0x3000_0000, 1<<20)
+	if off, ok := p.Offset(0x3000_0000, s.at); !ok || off != 3<<20 {
+		t.Errorf("one more region of that size has place %d %v, want one of its own", off, ok)
+	}
 	if _, ok := p.Offset(0x1000_0010, s.at); ok {
 		t.Error("a removed region still has a place")
 	}
