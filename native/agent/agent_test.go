@@ -486,7 +486,10 @@ func TestAFullDiskIsSaidClearly(t *testing.T) {
 	}
 	_, _, file := c.do("GET", strings.Replace(api.PathFile, "{id}", run.ID, 1), "", nil)
 	o, err := record.Open(strings.NewReader(file), int64(len(file)), nil)
-	if err != nil || len(o.Damage()) > 0 || o.State().Events == 0 {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Check(); err != nil || o.State().Events == 0 {
 		t.Errorf("the file: %v", err)
 	}
 }

@@ -80,8 +80,22 @@ func Open(at io.ReaderAt, size int64, closer func() error) (*Opened, error) {
 	return o, nil
 }
 
-// Damage lists what is wrong with the file.
-func (o *Opened) Damage() []timeline.Damage { return o.file.Damage() }
+// Check reads every block and returns what is wrong with the first that is
+// not sound. An index alone does not tell.
+func (o *Opened) Check() error {
+	for _, d := range o.file.Damage() {
+		return d
+	}
+	var buf []byte
+	for i := range o.blocks {
+		b, err := o.Frame(i, buf)
+		if err != nil {
+			return err
+		}
+		buf = b[:cap(b)]
+	}
+	return nil
+}
 
 // State never changes: the file is whole.
 func (o *Opened) State() State {

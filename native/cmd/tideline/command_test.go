@@ -387,6 +387,44 @@ func TestAnInterruptedRunFinishesItsFile(t *testing.T) {
 	}
 }
 
+func TestADamagedFileIsWatchedWithItsGapMarked(t *testing.T) {
+	line := recorded(t, strings.Replace(small, "steps: 5", "steps: 4000", 1))
+	whole, err := os.ReadFile(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := readAll(t, line)
+	flipped := bytes.Clone(whole)
+	flipped[20_000] ^= 1 // in the first of several blocks, the one with the strings
+	for name, text := range map[string][]byte{"flipped": flipped, "cut": whole[:len(whole)/2]} {
+		var stderr bytes.Buffer
+		src, err := openFile(&console{err: &stderr}, file(t, name+".tideline", string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dec := block.NewDecoder()
+		var seen []event.Event
+		for i := range src.State().Blocks {
+			b, err := src.Frame(i, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen, err = dec.Decode(b, seen); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		lost := 0
+		for _, e := range seen {
+			if e.Kind == event.Lost {
+				lost++
+			}
+		}
+		if len(seen) < 1000 || len(seen) >= len(all) || lost == 0 || !strings.Contains(stderr.String(), "can be seen") {
+			t.Errorf("%s: %d of %d events, %d marks, said %q", name, len(seen), len(all), lost, stderr.String())
+		}
+	}
+}
+
 func TestServeAnswersAndStops(t *testing.T) {
 	line := recorded(t, small)
 	cmd, stderr := child(t, "serve", line, "--addr", "127.0.0.1:0", "--data", t.TempDir(), "--json")

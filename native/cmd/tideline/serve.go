@@ -141,13 +141,20 @@ func openFile(c *console, name string) (record.Source, error) {
 		_ = in.file.Close() // as above
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	for _, d := range src.Damage() {
+	if src.Check() == nil {
+		return src, nil
+	}
+	// Blocks behind a gap lean on strings that are gone. The reader mends that
+	// and marks what is missing, so what is watched is its account of the file.
+	defer func() { _ = in.file.Close() }() // as above
+	mended, err := in.inMemory()
+	for _, d := range in.stream.Damage() {
 		c.note("%s: %v; everything else can be seen\n", name, d)
 	}
-	return src, nil
+	return mended, err
 }
 
-// inMemory records what is not a .tideline, so that it streams like one.
+// inMemory records what is not a sound .tideline, so that it streams like one.
 func (in *input) inMemory() (record.Source, error) {
 	var rec *record.Recording
 	err := in.replay(func(strs *event.Strings) event.Sink {
