@@ -56,7 +56,11 @@ func TestTheModuleCarriesNoHeavyPackage(t *testing.T) {
 			walk(i, path)
 		}
 	}
-	walk("tideline/wasm", "the module")
+	walk("tideline/wasm", "the viewer")
+	if seen["tideline/shared/launch"] || seen["tideline/shared/program"] {
+		t.Error("the viewer carries what only reruns need: that is the second module's")
+	}
+	walk("tideline/wasm/rerun/module", "the rerun module")
 	if !seen["tideline/wasm/bridge"] || !seen["tideline/shared/store"] {
 		var list []string
 		for p := range seen {

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// Command wasm is Tideline's browser module. It runs in a Web Worker and
+// Command wasm is Tideline's viewer: the browser module that shows timelines. It runs in a Web Worker and
 // exports package bridge to JavaScript by pointer and length.
 //
 // An export returns at once and never waits for the host: what takes long is
@@ -93,21 +93,3 @@ func tlPixels(picture int32) unsafe.Pointer { return address(session.Pixels(int(
 //
 //go:wasmexport tl_invalidate
 func tlInvalidate(picture int32) { session.Invalidate(int(picture)) }
-
-// tlWork goes on with the rerun: 1 when more is left to do.
-//
-//go:wasmexport tl_work
-func tlWork(budget int32) int32 {
-	if session.Work(int(budget)) {
-		return 1
-	}
-	return 0
-}
-
-// tlDrain hands over what the rerun encoded: its length; it lies in the answer.
-//
-//go:wasmexport tl_drain
-func tlDrain() int32 {
-	output = session.Drain()
-	return int32(len(output))
-}

@@ -1,7 +1,7 @@
 // Package bridge is what the browser module does, without a browser: it takes
 // bytes of timelines, keeps the one on screen and the base it is compared
-// with, draws them, answers the page's questions, and reruns workloads on the
-// modelled backend.
+// with, draws them, and answers the page's questions. Running a workload is
+// package rerun's.
 //
 // Package main around it only exports it to JavaScript, so everything here is
 // tested natively. Questions are lines of words parted by tabs; answers are

@@ -19,8 +19,6 @@ type Session struct {
 	serial int
 	in     []byte
 	out    answer
-	rerun  *rerun
-	drain  []byte
 
 	pictures [2]picture
 	lanes    []draw.Lane
@@ -83,7 +81,6 @@ var questions map[string]question
 
 func init() { //nolint:gochecknoinits // a map literal would refer to itself through the answers
 	questions = map[string]question{
-		"info":     func(s *Session, _ func(int) string, _ string) { s.info() },
 		"status":   func(s *Session, _ func(int) string, _ string) { s.status() },
 		"settings": func(s *Session, _ func(int) string, _ string) { s.settings() },
 		"colors":   func(s *Session, arg func(int) string, _ string) { s.colors(int(number(arg(1)))) },
@@ -102,15 +99,12 @@ func init() { //nolint:gochecknoinits // a map literal would refer to itself thr
 			s.reset(int(number(arg(1)))&1, arg(2), arg(3))
 			s.status()
 		},
-		"finish":     func(s *Session, arg func(int) string, _ string) { s.finish(int(number(arg(1)))) },
-		"restore":    func(s *Session, arg func(int) string, _ string) { s.restore(int(number(arg(1))) & 1) },
-		"seq":        func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
-		"swap":       func(s *Session, _ func(int) string, _ string) { s.swap() },
-		"drop-base":  func(s *Session, _ func(int) string, _ string) { s.dropBase() },
-		"check":      func(s *Session, _ func(int) string, body string) { s.check(body) },
-		"rerun":      func(s *Session, arg func(int) string, body string) { s.startRerun(arg(1), arg(2) == "fresh", body) },
-		"rerun-end":  func(s *Session, _ func(int) string, _ string) { s.endRerun(false) },
-		"rerun-stop": func(s *Session, _ func(int) string, _ string) { s.endRerun(true) },
+		"finish":    func(s *Session, arg func(int) string, _ string) { s.finish(int(number(arg(1)))) },
+		"restore":   func(s *Session, arg func(int) string, _ string) { s.restore(int(number(arg(1))) & 1) },
+		"seq":       func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
+		"swap":      func(s *Session, _ func(int) string, _ string) { s.swap() },
+		"rerun":     func(s *Session, arg func(int) string, _ string) { s.begin(arg(1), arg(2) == "fresh") },
+		"drop-base": func(s *Session, _ func(int) string, _ string) { s.dropBase() },
 	}
 }
 
@@ -149,6 +143,21 @@ func (s *Session) swap() {
 		s.serial++
 		s.slots[Current].serial = s.serial
 		s.invalidate()
+	}
+	s.status()
+}
+
+// begin makes room for a rerun, whose bytes follow as a file's do: the timeline
+// on screen becomes the base, unless the run is a fresh one.
+func (s *Session) begin(name string, fresh bool) {
+	old := s.slots[Current]
+	s.slots[Current] = nil // it lives on as the base, or not at all
+	s.reset(Current, name, "rerun")
+	switch {
+	case fresh:
+		s.slots[Base] = nil // another story, nothing to compare with
+	case old != nil && old.tl.Events() > 0 && old.origin != "log":
+		s.slots[Base] = old
 	}
 	s.status()
 }

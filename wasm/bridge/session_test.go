@@ -5,13 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"tideline/examples"
-	"tideline/protocol/api"
-	"tideline/protocol/api/workfile"
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
-	"tideline/shared/launch"
+	"tideline/wasm/rerun"
 )
 
 // ask asks and reads the answer as JSON, which every answer must be.
@@ -25,72 +22,43 @@ func ask(t *testing.T, s *Session, question string) map[string]any {
 	return v
 }
 
-// run reruns fields to the end.
-func run(t *testing.T, s *Session, name, fields string) map[string]any {
+// run computes fields in the other module's way and feeds what it makes.
+func run(t *testing.T, s *Session, name, fields string) {
 	t.Helper()
-	if a := ask(t, s, "rerun\t"+name+"\t\n"+fields); a["started"] != true {
-		t.Fatalf("the rerun did not start: %v", a)
+	var r rerun.Session
+	if wrong := r.Start(fields); wrong != "" {
+		t.Fatalf("the rerun did not start: %s", wrong)
 	}
-	for s.Work(1000) {
-		s.Drain()
+	ask(t, s, "rerun\t"+name+"\t")
+	feed := func() {
+		if err := s.Feed(Current, r.Drain()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	a := ask(t, s, "rerun-end")
-	if a["error"] != nil {
-		t.Fatalf("the rerun failed: %v", a["error"])
+	for r.Work(1000) {
+		r.Flush()
+		feed()
 	}
-	return a
+	r.End()
+	feed()
+	if a := ask(t, s, "finish\t0"); a["error"] != nil || a["warning"] != nil {
+		t.Fatalf("the rerun failed: %v", a)
+	}
 }
 
 const tiny = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=16\nsteps=4\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
 
-// TestEveryDemoIsAnExample holds the demos to the example workloads, field by
-// field.
-func TestEveryDemoIsAnExample(t *testing.T) {
-	names, err := examples.Files.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(names) != len(demos) {
-		t.Errorf("%d demos, %d examples", len(demos), len(names))
-	}
-	for _, d := range demos {
-		f, err := event.ParseFields(d.fields)
-		if err != nil {
-			t.Fatalf("%s: %v", d.id, err)
-		}
-		got, problems := api.FromFields(f)
-		if len(problems) > 0 {
-			t.Fatalf("%s: %v", d.id, problems)
-		}
-		text, err := examples.Files.ReadFile(d.id + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, problems := workfile.Read(text, launch.Known())
-		if len(problems) > 0 {
-			t.Fatalf("%s: %v", d.id, problems)
-		}
-		got.Defaults()
-		want.Defaults()
-		if g, w := got.Fields().Encode(), want.Fields().Encode(); g != w {
-			t.Errorf("the demo %s is not its example:\n%s\nwant\n%s", d.id, g, w)
-		}
-	}
-}
-
 func TestEveryAnswerIsJSON(t *testing.T) {
 	s := NewSession()
 	for q := range questions { // of an empty session
-		if q != "rerun" {
-			ask(t, s, q+"\t0\t1\t2\t3")
-		}
+		ask(t, s, q+"\t0\t1\t2\t3")
 	}
 	s = opened(t, made(t, 5000))
 	_, last := s.slots[Current].span()
 	s.Draw(Lanes, 400, 600, 1, 0, last, 0)
 	end := itoa(last)
 	list := []string{
-		"info", "status", "settings", "colors\t1", "scales\t0\t" + end, "at\t" + end, "hover\t200\t100\t" + end,
+		"status", "settings", "colors\t1", "scales\t0\t" + end, "at\t" + end, "hover\t200\t100\t" + end,
 		"find\tdense", "peak\tmemory-0", "next-oom\t-1\t1", "nonsense",
 	}
 	for _, tab := range []string{"live", "chunks", "peak", "oom", "transfers", "compare", "twin", "log", "none"} {
@@ -213,29 +181,6 @@ func TestARerunBecomesCurrentAndTheOldRunTheBase(t *testing.T) {
 	}
 }
 
-// TestARerunSavesWhatItShows checks that the bytes handed out while it runs
-// are a timeline with the same events.
-func TestARerunSavesWhatItShows(t *testing.T) {
-	s := NewSession()
-	if a := ask(t, s, "rerun\tsaved\t\n"+tiny); a["started"] != true {
-		t.Fatal(a)
-	}
-	var file []byte
-	for s.Work(64) {
-		file = append(file, s.Drain()...)
-	}
-	ask(t, s, "rerun-end")
-	file = append(file, s.Drain()...)
-	again := opened(t, file)
-	a, b := s.slots[Current].tl, again.slots[Current].tl
-	if a.Events() != b.Events() || a.Events() == 0 || !b.End().Ended {
-		t.Errorf("saved %d events, shown %d, ended %v", b.Events(), a.Events(), b.End().Ended)
-	}
-	if w := again.slots[Current].warn; w != "" {
-		t.Error(w)
-	}
-}
-
 func TestSettingsOfARerunComeBack(t *testing.T) {
 	s := NewSession()
 	run(t, s, "x", tiny+"seed=7\n")
@@ -248,59 +193,17 @@ func TestSettingsOfARerunComeBack(t *testing.T) {
 	}
 }
 
-func TestBadSettingsNameTheirField(t *testing.T) {
-	s := NewSession()
-	run(t, s, "good", tiny)
-	good := s.slots[Current]
-	for fields, path := range map[string]string{
-		tiny + "batchh=3\n": "batchh",
-		tiny + "devices.0.growth=true\ndevices.0.memory_limit=64MiB\n": "devices.0.memory_limit",
-		strings.Replace(tiny, "lenet5", "lenet6", 1):                   "model",
-		strings.Replace(tiny, "lab-256m", "lab-257m", 1):               "devices.0.preset",
-		strings.Replace(tiny, "batch=16", "batch=none", 1):             "batch",
-	} {
-		a := ask(t, s, "rerun\tbad\t\n"+fields)
-		if c := ask(t, s, "check\n"+fields); len(c["problems"].([]any)) != len(a["problems"].([]any)) {
-			t.Errorf("check says %v, rerun %v", c, a)
-		}
-		list, _ := a["problems"].([]any)
-		found := false
-		for _, p := range list {
-			found = found || strings.HasPrefix(p.(map[string]any)["path"].(string), strings.SplitN(path, ".memory", 2)[0])
-		}
-		if !found {
-			t.Errorf("problems of %q: %v", path, a)
-		}
-	}
-	if s.slots[Current] != good {
-		t.Error("a refused rerun took the place of the run on screen")
-	}
-}
-
 func TestOutOfMemoryIsAFindingAndExplained(t *testing.T) {
 	s := NewSession()
-	a := run(t, s, "oom", strings.Replace(tiny, "batch=16", "batch=6000", 1))
-	if a["reason"] != "out of memory" {
-		t.Fatalf("ended with %v", a["reason"])
+	run(t, s, "oom", strings.Replace(tiny, "batch=16", "batch=6000", 1))
+	if got := s.slots[Current].state(); got != "out of memory" {
+		t.Fatalf("ended with %v", got)
 	}
 	at := ask(t, s, "next-oom\t-1\t1")["t"].(float64)
 	d := ask(t, s, "details\toom\t"+itoa(int64(at))+"\t0\t1\t")
 	v := d["verdict"].(map[string]any)
 	if !strings.HasPrefix(v["title"].(string), "Out of memory: ") || d["strip"] == nil {
 		t.Errorf("explained as %v", d)
-	}
-}
-
-func TestARerunCanBeStopped(t *testing.T) {
-	s := NewSession()
-	ask(t, s, "rerun\tlong\t\n"+strings.Replace(tiny, "steps=4", "steps=100000", 1))
-	s.Work(10)
-	a := ask(t, s, "rerun-stop")
-	if a["note"] == nil || a["steps"].(float64) >= 100000 {
-		t.Errorf("stopped with %v", a)
-	}
-	if s.Work(10) {
-		t.Error("it still works")
 	}
 }
 

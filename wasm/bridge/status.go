@@ -2,69 +2,9 @@ package bridge
 
 import (
 	"tideline/protocol/event"
-	"tideline/shared/device"
 	"tideline/shared/draw"
-	"tideline/shared/program"
 	"tideline/shared/store"
 )
-
-// info is what the page needs to know once: models, cards, demos.
-func (s *Session) info() {
-	a := s.out.open()
-	a.key("models").list()
-	for _, name := range program.Models() {
-		a.open().key("name").text(name).key("title").text(modelTitle(name)).key("layers").list()
-		for _, l := range layers(name) {
-			a.text(l)
-		}
-		a.endList().close()
-	}
-	a.endList().key("presets").list()
-	presets := device.Presets()
-	for i := range presets {
-		a.open().key("name").text(presets[i].Name).key("title").text(presets[i].Title).
-			key("total").num(presets[i].Total.Value).close()
-	}
-	a.endList().key("demos").list()
-	for _, d := range demos {
-		a.open().key("id").text(d.id).key("title").text(d.title).key("text").text(d.text).key("fields").text(d.fields).close()
-	}
-	s.out = *a.endList().close()
-}
-
-func modelTitle(name string) string {
-	switch name {
-	case "mlp":
-		return "MLP"
-	case "lenet5":
-		return "LeNet-5"
-	}
-	return name
-}
-
-// layers are the first parts of the names of a model's variables, which is
-// what placement rules are written for.
-func layers(model string) (out []string) {
-	p, err := program.Build(model, program.Options{Batch: 1})
-	if err != nil {
-		return nil
-	}
-	seen := map[string]bool{}
-	for i := range p.Variables {
-		name := p.Variables[i].Name
-		for k := range len(name) {
-			if name[k] == '/' {
-				name = name[:k]
-				break
-			}
-		}
-		if !seen[name] {
-			seen[name] = true
-			out = append(out, name)
-		}
-	}
-	return out
-}
 
 // status is everything about both timelines that the bar and the lanes show.
 func (s *Session) status() {
@@ -112,6 +52,7 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 		pk := p.Peak(t0, t1+1, 0)
 		a.key("peak").num(pk.InUse).key("peakTime").num(pk.Time)
 	}
+	a.key("active").num(sl.active(t1))
 	var lost int64
 	for _, g := range sl.tl.Gaps() {
 		lost += g.Count
@@ -128,6 +69,25 @@ func modelledTime(tl *store.Timeline) bool {
 		}
 	}
 	return false
+}
+
+// active is the end of the timeline, or the last change of memory before a wait
+// for memory that ended it: a failed request may wait ten seconds for somebody
+// to free, beside which a short run would not be seen.
+func (sl *slot) active(end int64) int64 {
+	list := sl.tl.OOMs()
+	if len(list) == 0 || !sl.tl.End().Ended {
+		return end
+	}
+	o := &list[len(list)-1]
+	p := sl.mainPool()
+	if p == nil {
+		return end
+	}
+	if last, ok := changeBeside(sl, p, o.Time, -1); ok && o.Time-last > 1e9 {
+		return last
+	}
+	return end
 }
 
 func (sl *slot) state() string {

@@ -5,9 +5,11 @@ import { agent } from "./agent.js";
 import { Details } from "./details.js";
 import { Engine } from "./engine.js";
 import { watchKeys, watchMinimap, watchPlots, watchSplitter } from "./gestures.js";
-import { Knobs, encode, nest, parse } from "./knobs.js";
+import { encode, parse } from "./fields.js";
+import { Knobs, nest } from "./knobs.js";
 import { Lanes } from "./lanes.js";
 import * as link from "./link.js";
+import { Runner } from "./runner.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
 const root = document.documentElement;
@@ -15,6 +17,7 @@ const least = 50; // nanoseconds that fill the width at the deepest zoom
 
 class App {
   engine = new Engine();
+  runner = new Runner();
   hasAgent = root.dataset.agent === "yes";
   view = null; // {t0, t1} in nanoseconds
   span = { t0: 0, t1: 1 }; // of the timeline
@@ -145,15 +148,28 @@ class App {
   }
 
   async #ready() {
-    this.knobs.offer(this.engine.info);
-    root.dataset.ready = "true";
     this.lanes.offer();
+    await this.#choices();
+    root.dataset.ready = "true";
     if (!this.hasAgent) return;
     await this.#runs();
     if (this.wanted.run) this.pick(`agent:${this.wanted.run}`);
     else {
       const files = await agent.files().catch(() => []);
       if (files?.length) this.pick(`agent:${files[0].id}`);
+    }
+  }
+
+  // #choices starts the second worker and fills the form with what it knows.
+  async #choices() {
+    this.busy++;
+    try {
+      this.knobs.offer(await this.runner.start());
+    } catch (e) {
+      this.toast(`Reruns are not available: ${e.message}`, true);
+    } finally {
+      this.busy--;
+      this.#idle();
     }
   }
 
@@ -218,6 +234,13 @@ class App {
     this.#facts();
     this.redraw(true);
     this.#tables();
+  }
+
+  // #skipWait leaves a long last wait for memory out of the first view.
+  #skipWait() {
+    const { active } = this.current;
+    const { t0, t1 } = this.span;
+    if (this.#whole() && active < t0 + 0.6 * (t1 - t0)) this.show(t0, active + 0.07 * (active - t0));
   }
 
   #whole() {
@@ -611,18 +634,24 @@ class App {
       this.runId = "";
       const started = performance.now();
       try {
-        const end = await this.engine.call({ t: "rerun", fields: encode(fields), name: title, fresh });
-        this.live = false;
-        if (end.problems || end.error) {
+        const ran = await this.runner.run(encode(fields),
+          () => this.engine.tell({ t: "begin", name: title, fresh }),
+          (bytes) => this.engine.tell({ t: "piece", bytes }, [bytes.buffer]));
+        if (ran.problems || ran.error) {
           Object.assign(this, { runId: before.runId, blob: before.blob });
-          return this.knobs.problems(end.problems ?? [{ message: end.error }]);
+          return this.knobs.problems(ran.problems ?? [{ message: ran.error }]);
         }
+        this.live = false;
+        const end = { ...(await this.engine.call({ t: "done" })), ...ran };
         this.blob = end.blob;
         this.rerunMs = performance.now() - started;
         this.#remember(`rerun:${++this.reruns}`, title, end.blob);
         await this.#settings();
         if (this.base) this.details.choose("compare");
-        if (this.current.ooms) this.details.choose("oom");
+        if (this.current.ooms) {
+          this.details.choose("oom");
+          this.#skipWait();
+        }
         if (end.note) this.toast(end.note);
       } finally {
         this.local = false;
@@ -641,8 +670,8 @@ class App {
     await this.#work(async () => {
       try {
         const fields = this.knobs.collect();
-        const { problems } = await this.engine.ask(`check\n${encode(fields)}`);
-        if (problems?.length) return this.knobs.problems(problems);
+        const { problems } = await this.runner.check(encode(fields));
+        if (problems) return this.knobs.problems(problems);
         const run = await agent.start(nest(fields));
         await this.#runs();
         await this.pick(`agent:${run.id}`, true);
@@ -654,7 +683,7 @@ class App {
 
   async stop() {
     if (this.runId) await agent.stop(this.runId).catch((e) => this.trouble(e));
-    else this.engine.tell({ t: "cancel" });
+    else this.runner.stop();
   }
 
   #running(on) {
@@ -712,7 +741,10 @@ class App {
           this.#facts();
           this.redraw(true);
           await this.#settings().catch(() => {});
-          if (this.current.ooms) this.details.choose("oom");
+          if (this.current.ooms) {
+            this.details.choose("oom");
+            this.#skipWait();
+          }
         }
         await this.#runs();
         this.#tables();

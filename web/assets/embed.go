@@ -1,6 +1,6 @@
 // Package assets holds the page's static files: styles, the small hand-written
-// JavaScript, the icon, and, in dist/, what the build makes: the browser
-// module, the toolchain's wasm_exec.js, and compressed copies of both.
+// JavaScript, the icon, and, in dist/, what the build makes: the browser's two
+// modules, compressed copies of them, and the toolchain's wasm_exec.js.
 //
 // It only carries bytes; package ui serves them. A fresh clone has an empty
 // dist/, so a missing module is a state to report, not a build failure.

@@ -11,7 +11,6 @@ export class Engine extends EventTarget {
   constructor() {
     super();
     this.up = false;
-    this.info = null;
   }
 
   start() {
@@ -34,7 +33,6 @@ export class Engine extends EventTarget {
     switch (msg.t) {
       case "ready":
         this.up = true;
-        this.info = msg.info;
         this.bootMs = msg.ms;
         break;
       case "answer":

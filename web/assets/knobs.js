@@ -1,32 +1,13 @@
 // The knobs: a workload's flat fields to the form and back.
 
+import { parse, tree } from "./fields.js";
 import { $, bytes, el, parseBytes } from "./words.js";
-
-// parse reads the text form of fields: key=value, one a line.
-export function parse(text) {
-  const fields = new Map();
-  for (const line of text.split("\n")) {
-    const at = line.indexOf("=");
-    if (at > 0) fields.set(line.slice(0, at), line.slice(at + 1));
-  }
-  return fields;
-}
-
-export const encode = (fields) => [...fields].map(([k, v]) => `${k}=${v}\n`).join("");
 
 // nest makes the JSON body of the agent's interface from flat fields.
 export function nest(fields) {
-  const root = {};
-  for (const [path, value] of fields) {
-    if (path === "train") continue; // its fields say it; alone it means {}
-    const parts = path.split(".");
-    let at = root;
-    parts.slice(0, -1).forEach((p, i) => {
-      const next = /^\d+$/.test(parts[i + 1]) ? [] : {};
-      at = at[p] ??= next;
-    });
-    at[parts.at(-1)] = scalar(path, value);
-  }
+  const plain = new Map(fields);
+  plain.delete("train"); // its fields say it; alone it means {}
+  const root = tree(plain, scalar);
   if (fields.has("train")) root.train ??= {};
   return root;
 }

@@ -2,84 +2,45 @@
 // neither decoding nor drawing ever holds up the page. The page sends commands
 // as messages {t: …}; answers carry the command's id.
 
-import "./wasm_exec.js";
+import { Module } from "./module.js";
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-let m = null; // the module's exports
+let m = null; // the module
 let canvases = {}; // name -> {canvas, context}
-let job = null; // what is loading or rerunning: {id, cancelled}
+let job = null; // the file that is being read: {id, cancelled}
+let rerun = null; // the pieces of a rerun that comes in
 let stream = null;
-let lastLines = []; // what the module printed last, for the day it dies
 
 const post = (message, transfer) => self.postMessage(message, transfer || []);
 
-// The Go runtime prints a panic through console.log just before it exits.
-const print = console.log;
-console.log = (...args) => {
-  lastLines.push(args.join(" "));
-  lastLines = lastLines.slice(-40);
-};
-
-async function boot() {
+function boot() {
   const started = performance.now();
-  const go = new self.Go();
-  const answer = await fetch("./tideline.wasm");
-  if (!answer.ok) throw new Error(`the browser module is missing (${answer.status}): run "go run ./build wasm"`);
-  const { instance } = await WebAssembly.instantiateStreaming(answer, go.importObject);
-  go.run(instance).then(() => dead("it ended"), (e) => dead(String(e)));
-  m = instance.exports;
-  post({ t: "ready", info: ask("info"), ms: performance.now() - started });
-}
-
-// dead tells the page that the module is gone for good. A Go program that
-// panicked still answers calls, from a broken runtime, so nothing may be asked
-// of it any more.
-function dead(why) {
-  m = null;
-  stream?.close();
-  const panic = lastLines.find((l) => l.startsWith("panic:") || l.startsWith("fatal error:"));
-  if (panic) print(lastLines.join("\n"));
-  post({ t: "dead", why: panic || why });
-}
-
-// Memory may have grown in any call, which detaches old views: make them anew.
-const memory = (at, n) => new Uint8Array(m.mem.buffer, at, n);
-
-function write(bytes) {
-  const at = m.tl_input(bytes.length);
-  memory(at, bytes.length).set(bytes);
-  return bytes.length;
+  return Module.start("./tideline.wasm", (why) => {
+    m = null;
+    stream?.close();
+    post({ t: "dead", why });
+  }).then((module) => {
+    m = module;
+    post({ t: "ready", ms: performance.now() - started });
+  });
 }
 
 function ask(command) {
-  const n = m.tl_ask(write(encoder.encode(command)));
-  return JSON.parse(decoder.decode(memory(m.tl_answer(), n)));
+  return JSON.parse(m.text(m.call.tl_ask(m.writeText(command))));
 }
 
 // feed gives bytes of a timeline to a slot and throws what the module found
 // wrong with them.
 function feed(slot, bytes) {
-  const n = m.tl_feed(slot, write(bytes));
-  if (n < 0) throw new Error(decoder.decode(memory(m.tl_answer(), -n)));
+  const n = m.call.tl_feed(slot, m.write(bytes));
+  if (n < 0) throw new Error(m.text(-n));
 }
-
-// breathe lets waiting messages in.
-const channel = new MessageChannel();
-let waiting = [];
-channel.port1.onmessage = () => waiting.shift()?.();
-const breathe = () => new Promise((r) => {
-  waiting.push(r);
-  channel.port2.postMessage(0);
-});
 
 let grownAt = 0;
 function grown(force) {
   const now = performance.now();
   if (!force && now - grownAt < 40) return;
   grownAt = now;
-  post({ t: "grown", status: ask("status"), heap: m.mem.buffer.byteLength });
+  post({ t: "grown", status: ask("status"), heap: m.call.mem.buffer.byteLength });
 }
 
 const commands = {
@@ -96,13 +57,13 @@ const commands = {
       if (c.canvas.width !== w || c.canvas.height !== h) {
         c.canvas.width = w;
         c.canvas.height = h;
-        m.tl_invalidate(picture);
+        m.call.tl_invalidate(picture);
       }
-      rects = m.tl_draw(picture, w, h, dpr, t0, t1, theme);
+      rects = m.call.tl_draw(picture, w, h, dpr, t0, t1, theme);
       if (rects > 0) {
-        const pixels = new Uint8ClampedArray(m.mem.buffer, m.tl_pixels(picture), w * h * 4);
+        const pixels = new Uint8ClampedArray(m.call.mem.buffer, m.call.tl_pixels(picture), w * h * 4);
         const image = new ImageData(pixels, w, h);
-        const r = new Int32Array(m.mem.buffer, m.tl_answer(), rects * 4).slice();
+        const r = new Int32Array(m.call.mem.buffer, m.call.tl_answer(), rects * 4).slice();
         for (let i = 0; i < rects; i++) c.context.putImageData(image, 0, 0, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
       }
     }
@@ -137,37 +98,31 @@ const commands = {
   },
 
   log({ id, slot, name, text }) {
-    const n = m.tl_log(slot, write(encoder.encode(`${name.replaceAll("\n", " ")}\n${text}`)));
-    const answer = JSON.parse(decoder.decode(memory(m.tl_answer(), n)));
+    const answer = JSON.parse(m.text(m.call.tl_log(slot, m.writeText(`${name.replaceAll("\n", " ")}\n${text}`))));
     if (answer.error) return post({ t: "failed", id, error: answer.error });
     grown(true);
     post({ t: "answer", id, answer });
   },
 
-  // rerun steps a run of the modelled backend in slices of about a frame.
-  async rerun({ id, fields, name, fresh }) {
-    const mine = begin(id);
-    const start = ask(`rerun\t${name}\t${fresh ? "fresh" : ""}\n${fields}`);
-    if (start.error || start.problems) return finish(mine, start);
-    const parts = [];
-    let more = 1;
-    while (more === 1 && !mine.cancelled) {
-      const until = performance.now() + 20;
-      do more = m.tl_work(64); while (more === 1 && performance.now() < until);
-      const n = m.tl_drain();
-      if (n > 0) parts.push(memory(m.tl_answer(), n).slice());
-      grown();
-      if (more === 1) await breathe();
-    }
-    const end = ask(mine.cancelled ? "rerun-stop" : "rerun-end");
-    const n = m.tl_drain();
-    if (n > 0) parts.push(memory(m.tl_answer(), n).slice());
-    finish(mine, { ...end, blob: new Blob(parts, { type: "application/octet-stream" }) });
+  // begin makes room for a rerun, whose bytes come in pieces from the other
+  // worker until done.
+  begin({ name, fresh }) {
+    if (job) job.cancelled = true;
+    rerun = [];
+    ask(`rerun\t${name}\t${fresh ? "fresh" : ""}`);
   },
 
-  cancel() {
-    if (job) job.cancelled = true;
-    stream?.close();
+  piece({ bytes }) {
+    rerun.push(bytes);
+    feed(0, bytes);
+    grown();
+  },
+
+  done({ id }) {
+    const end = ask("finish\t0");
+    grown(true);
+    post({ t: "answer", id, answer: { ...end, blob: new Blob(rerun, { type: "application/octet-stream" }) } });
+    rerun = null;
   },
 
   stream({ id, slot, url, name }) {

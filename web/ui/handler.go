@@ -16,9 +16,10 @@ import (
 // Options is what the page has to know of its host.
 type Options struct {
 	Agent  bool // an agent answers under /api/v1: offer runs, not only files
-	Module bool // the browser module is there; Handler finds out by itself
+	Module bool // the browser modules are there; Handler finds out by itself
 
-	// Dist holds tideline.wasm and wasm_exec.js; nil takes what was embedded.
+	// Dist holds tideline.wasm, rerun.wasm and wasm_exec.js; nil takes what was
+	// embedded.
 	Dist fs.FS
 }
 
@@ -34,8 +35,11 @@ func Handler(o Options) http.Handler {
 	if o.Dist == nil {
 		o.Dist, _ = fs.Sub(assets.Dist, "dist") // cannot fail: the folder is embedded by name
 	}
-	if _, err := fs.Stat(o.Dist, "tideline.wasm"); err == nil {
-		o.Module = true
+	o.Module = true
+	for _, name := range []string{"tideline.wasm", "rerun.wasm", "wasm_exec.js"} {
+		if _, err := fs.Stat(o.Dist, name); err != nil {
+			o.Module = false
+		}
 	}
 	files := &fileServer{static: assets.Static, dist: o.Dist}
 	mux := http.NewServeMux()

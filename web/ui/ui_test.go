@@ -36,6 +36,7 @@ var built = fstest.MapFS{
 	"tideline.wasm":    {Data: []byte("\x00asm plain")},
 	"tideline.wasm.br": {Data: []byte("brotli")},
 	"tideline.wasm.gz": {Data: []byte("gzip")},
+	"rerun.wasm":       {Data: []byte("\x00asm second")},
 	"wasm_exec.js":     {Data: []byte("// loader")},
 }
 

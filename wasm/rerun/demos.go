@@ -1,14 +1,14 @@
-package bridge
+package rerun
 
 // demo is a workload one click away, as fields. Each is one of the example
 // workloads, which a test holds it to; the module cannot read their YAML.
 type demo struct{ id, title, text, fields string }
 
 const (
-	lenet = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\n"
-	small = "devices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
-	input = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=20us\ninput.shuffle=512\ninput.prefetch=2\n"
-	plain = "input.source=digits\ninput.shuffle=512\ninput.prefetch=2\n"
+	lenet  = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\n"
+	card   = "devices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
+	stages = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=20us\ninput.shuffle=512\ninput.prefetch=2\n"
+	plain  = "input.source=digits\ninput.shuffle=512\ninput.prefetch=2\n"
 
 	sizes = "130,157,103,121,148,176,121,185,157,185,248,257,248,239,284,302,212,230,330,284,266,330,257,"
 )
@@ -16,23 +16,23 @@ const (
 var demos = []demo{
 	{
 		"demo", "LeNet-5 learns digits", "A training run fills a small card, step by step. Try it eager, or without growth.",
-		"name=demo\n" + lenet + "batch=1024\nsteps=14\n" + small + "devices.0.growth=true\n" + input,
+		"name=demo\n" + lenet + "batch=1024\nsteps=14\n" + card + "devices.0.growth=true\n" + stages,
 	},
 	{
 		"fragmentation", "Holes in the pool", "Batches of many sizes, until one finds no place though enough is free.",
-		"name=fragmentation\n" + lenet + "batch=" + sizes + sizes + "360\nsteps=47\n" + small + "devices.0.growth=true\ndevices.0.held=204MiB\n",
+		"name=fragmentation\n" + lenet + "batch=" + sizes + sizes + "360\nsteps=47\n" + card + "devices.0.growth=true\ndevices.0.held=204MiB\n",
 	},
 	{
 		"oom-batch", "A batch too many", "One batch does not fit: the failed request, and why it failed.",
-		"name=oom-batch\n" + lenet + "batch=256,1024,6000\nsteps=6\n" + small + "input.source=digits\ninput.shuffle=512\ninput.prefetch=1\n",
+		"name=oom-batch\n" + lenet + "batch=256,1024,6000\nsteps=6\n" + card + "input.source=digits\ninput.shuffle=512\ninput.prefetch=1\n",
 	},
 	{
 		"lenet-eager", "Op by op", "Eager: tensors live longer, so the peak is higher. Rerun it as a graph and compare.",
-		"name=lenet-eager\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=1024\nsteps=14\n" + small + "devices.0.growth=true\n" + input,
+		"name=lenet-eager\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=1024\nsteps=14\n" + card + "devices.0.growth=true\n" + stages,
 	},
 	{
 		"stall", "Waiting for input", "A slow map and no prefetch: the card idles. Add prefetch and rerun.",
-		"name=stall\n" + lenet + "batch=64\nsteps=30\n" + small + "devices.0.growth=true\ninput.source=digits\ninput.map.parallel=1\ninput.map.cost=300us\ninput.shuffle=256\n",
+		"name=stall\n" + lenet + "batch=64\nsteps=30\n" + card + "devices.0.growth=true\ninput.source=digits\ninput.map.parallel=1\ninput.map.cost=300us\ninput.shuffle=256\n",
 	},
 	{
 		"transfers", "One layer on the CPU", "A rule puts conv2 on the host: every step its tensors cross the bus.",
@@ -41,10 +41,10 @@ var demos = []demo{
 	},
 	{
 		"mlp", "Mostly parameters", "A multilayer perceptron: parameters and optimizer state outweigh activations.",
-		"name=mlp\nmodel=mlp\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.learning_rate=0.0005\nbatch=64\nsteps=100\n" + small + "devices.0.growth=true\n" + plain,
+		"name=mlp\nmodel=mlp\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.learning_rate=0.0005\nbatch=64\nsteps=100\n" + card + "devices.0.growth=true\n" + plain,
 	},
 	{
 		"two-runs", "Two runs, one card", "Start it twice on the agent: the first takes the card, the second fails.",
-		"name=two-runs\n" + lenet + "batch=256\nsteps=200\n" + small + "devices.0.card=shared\n" + plain,
+		"name=two-runs\n" + lenet + "batch=256\nsteps=200\n" + card + "devices.0.card=shared\n" + plain,
 	},
 }

@@ -1,0 +1,82 @@
+// The second worker: it runs workloads on the modelled backend, in slices, and
+// hands out the timeline in pieces as it grows.
+
+import { parse, tree } from "./fields.js";
+import { Module } from "./module.js";
+
+let m = null;
+let job = null;
+
+const post = (message, transfer) => self.postMessage(message, transfer || []);
+const told = (n) => tree(parse(m.text(n)));
+
+// breathe lets waiting messages in, such as one that stops the run.
+const channel = new MessageChannel();
+const waiting = [];
+channel.port1.onmessage = () => waiting.shift()?.();
+const breathe = () => new Promise((r) => {
+  waiting.push(r);
+  channel.port2.postMessage(0);
+});
+
+function hand(id) {
+  const n = m.call.tl_drain();
+  if (n === 0) return;
+  const bytes = m.answer(n).slice();
+  post({ t: "piece", id, bytes }, [bytes.buffer]);
+}
+
+const commands = {
+  check({ id, fields }) {
+    post({ t: "answer", id, answer: told(m.call.tl_check(m.writeText(fields))) });
+  },
+
+  async run({ id, fields }) {
+    if (job) job.stopped = true;
+    const mine = { stopped: false };
+    job = mine;
+    const wrong = told(m.call.tl_start(m.writeText(fields)));
+    if (wrong.error || wrong.problems) return post({ t: "answer", id, answer: wrong });
+    post({ t: "began", id });
+    let flushed = performance.now();
+    for (let more = 1; more === 1 && !mine.stopped;) {
+      const until = performance.now() + 25;
+      do more = m.call.tl_work(256); while (more === 1 && performance.now() < until);
+      if (performance.now() - flushed > 120) {
+        flushed = performance.now();
+        m.call.tl_flush();
+      }
+      hand(id);
+      if (more === 1) await breathe();
+    }
+    const n = m.call.tl_end();
+    const answer = told(n);
+    hand(id);
+    post({ t: "answer", id, answer });
+    if (job === mine) job = null;
+  },
+
+  stop() {
+    if (job) job.stopped = true;
+  },
+};
+
+self.onmessage = async ({ data }) => {
+  try {
+    if (!m) throw new Error("the module is not running");
+    await commands[data.t](data);
+  } catch (e) {
+    post({ t: "failed", id: data.id, error: e.message });
+  }
+};
+
+Module.start("./rerun.wasm", (why) => {
+  m = null;
+  post({ t: "dead", why });
+}).then((module) => {
+  m = module;
+  const info = told(m.call.tl_info());
+  for (const x of info.models) x.layers = x.layers.split(" ");
+  for (const d of info.demos) d.fields = d.fields.replaceAll("\t", "\n");
+  post({ t: "ready", info });
+}, (e) => post({ t: "dead", why: e.message, boot: true }));

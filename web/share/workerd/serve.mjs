@@ -1,0 +1,38 @@
+// Runs the share Worker in the real workerd, with R2 and KV kept in a folder.
+// It is given one argument, JSON: {bundle, persist, site, vars}. It prints one
+// line of JSON when it is ready, answers "sweep" with a line when the cron
+// handler has run, and ends when its standard input does.
+import { createInterface } from "node:readline";
+import { Miniflare } from "miniflare";
+
+const o = JSON.parse(process.argv[2]);
+const mf = new Miniflare({
+  host: "127.0.0.1",
+  port: 0,
+  cf: false,
+  telemetry: { enabled: false },
+  modulesRoot: o.bundle,
+  modules: [
+    { type: "ESModule", path: `${o.bundle}/worker.mjs` },
+    { type: "ESModule", path: `${o.bundle}/runtime.mjs` },
+    { type: "ESModule", path: `${o.bundle}/wasm_exec.js` },
+    { type: "CompiledWasm", path: `${o.bundle}/app.wasm` },
+  ],
+  compatibilityDate: "2026-04-01",
+  r2Buckets: ["SHARES"],
+  kvNamespaces: ["INDEX"],
+  ratelimits: { RATE: { simple: { limit: 10000, period: 60 } }, RATE_CREATE: { simple: { limit: 1000, period: 60 } } },
+  bindings: o.vars ?? {},
+  r2Persist: `${o.persist}/r2`,
+  kvPersist: `${o.persist}/kv`,
+  ...(o.site ? { assets: { directory: o.site, routerConfig: { has_user_worker: true } } } : {}),
+});
+const url = await mf.ready;
+console.log(JSON.stringify({ ready: url.href }));
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line === "sweep") {
+    const { outcome } = await (await mf.getWorker()).scheduled({ cron: "0 * * * *" });
+    console.log(JSON.stringify({ swept: outcome }));
+  }
+}
+await mf.dispose();
