@@ -53,6 +53,7 @@ type Agent struct {
 	known   api.Known
 	machine *device.Machine // one computer: its cards are shared by all runs
 	viewers chan struct{}   // a place per stream
+	patience
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -91,7 +92,7 @@ func New(o Options) (*Agent, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	a := &Agent{opts: o, machine: device.NewMachine(new(sync.Mutex)), viewers: make(chan struct{}, o.MaxViewers)}
+	a := &Agent{opts: o, machine: device.NewMachine(new(sync.Mutex)), viewers: make(chan struct{}, o.MaxViewers), patience: usual}
 	a.known.Models = o.Models
 	for _, p := range o.Presets {
 		a.known.Presets = append(a.known.Presets, p.Name)

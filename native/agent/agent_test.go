@@ -600,6 +600,51 @@ func TestInfoTellsWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestSilentClientsAreLetGo(t *testing.T) {
+	a, c := serve(t, Options{MaxViewers: 1})
+	a.patience = patience{start: time.Second, write: time.Second, ping: 20 * time.Millisecond, pong: time.Second, goodbye: 50 * time.Millisecond}
+	hold := make(chan struct{})
+	run := begin(t, a, generator(2000, func(int) { <-hold }))
+	defer close(hold)
+	free := func() {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); len(a.viewers) > 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the place is still taken")
+			}
+		}
+	}
+	// One who connects and says nothing is told why and then closed.
+	conn, _, err := c.dial(run.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, b, err := conn.Read(t.Context())
+	if err != nil || !strings.Contains(string(b), "no \\\"start\\\" within") {
+		t.Errorf("%v, %s", err, b)
+	}
+	free()
+	// One who does not answer pings, because it reads nothing any more.
+	c.follow(run.ID, 0, 1<<20)
+	free()
+	// One who does may wait as long as it likes.
+	f := c.follow(run.ID, 0, 1<<20)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := f.read(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-ended:
+		t.Errorf("a client that answers was let go: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
 func TestTwoRunsAtOnceShareACard(t *testing.T) {
 	_, c := serve(t, Options{})
 	text := strings.Replace(smallRun, "steps: 3", "steps: 200", 1)

@@ -17,15 +17,21 @@ import (
 
 // Limits of a stream.
 const (
-	maxMessage   = 512 << 10 // bytes of blocks in one message, unless one block is larger
-	maxControl   = 4096      // bytes of a client's message
-	maxCredit    = 1 << 30   // bytes a client may be ahead
-	startTime    = 10 * time.Second
-	writeTime    = 30 * time.Second // a client that takes no byte for so long is gone
-	pingInterval = 20 * time.Second
-	pingTime     = 20 * time.Second
-	goodbyeTime  = 5 * time.Second // for the client to close after the end
+	maxMessage = 512 << 10 // bytes of blocks in one message, unless one block is larger
+	maxControl = 4096      // bytes of a client's message
+	maxCredit  = 1 << 30   // bytes a client may be ahead
 )
+
+// patience is how long a stream waits for its client.
+type patience struct {
+	start   time.Duration // for the first message
+	write   time.Duration // for a message to be taken
+	ping    time.Duration // between pings
+	pong    time.Duration // for the answer to one
+	goodbye time.Duration // for the client to close after the end
+}
+
+var usual = patience{start: 10 * time.Second, write: 30 * time.Second, ping: 20 * time.Second, pong: 20 * time.Second, goodbye: 5 * time.Second}
 
 // stream follows a run over a WebSocket. Everything comes from the recording,
 // so a client that is slow, or gone, is nothing to the run.
@@ -53,9 +59,9 @@ func (a *Agent) stream(w http.ResponseWriter, r *http.Request, x *run) {
 	c.SetReadLimit(maxControl)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	v := viewer{conn: c, run: x, version: a.opts.Version, inbox: make(chan api.Message, 16), gone: make(chan struct{})}
+	v := viewer{conn: c, run: x, version: a.opts.Version, patience: a.patience, inbox: make(chan api.Message, 16), gone: make(chan struct{})}
 	go v.listen(ctx)
-	go v.ping(ctx, cancel)
+	go v.keepAlive(ctx, cancel)
 	if err := v.serve(ctx); err != nil {
 		v.end(ctx, api.Message{Type: "error", Reason: err.Error()})
 	}
@@ -69,6 +75,7 @@ func offers(r *http.Request, protocol string) bool {
 
 // viewer is one open stream.
 type viewer struct {
+	patience
 	conn    *websocket.Conn
 	run     *run
 	version string
@@ -100,9 +107,9 @@ func (v *viewer) listen(ctx context.Context) {
 	}
 }
 
-// ping notices clients whose machine has gone to sleep or off the network.
-func (v *viewer) ping(ctx context.Context, cancel func()) {
-	t := time.NewTicker(pingInterval)
+// keepAlive notices clients whose machine has gone to sleep or off the network.
+func (v *viewer) keepAlive(ctx context.Context, cancel func()) {
+	t := time.NewTicker(v.ping)
 	defer t.Stop()
 	for {
 		select {
@@ -110,7 +117,7 @@ func (v *viewer) ping(ctx context.Context, cancel func()) {
 			return
 		case <-t.C:
 		}
-		answered, stop := context.WithTimeout(ctx, pingTime)
+		answered, stop := context.WithTimeout(ctx, v.pong)
 		err := v.conn.Ping(answered)
 		stop()
 		if err != nil {
@@ -123,7 +130,7 @@ func (v *viewer) ping(ctx context.Context, cancel func()) {
 // serve sends blocks as they come until all is sent. An error is for the
 // client to read.
 func (v *viewer) serve(ctx context.Context) error {
-	start, err := v.start(ctx)
+	start, err := v.hello(ctx)
 	if err != nil {
 		return silence(err)
 	}
@@ -174,8 +181,8 @@ func silence(err error) error {
 	return err
 }
 
-func (v *viewer) start(ctx context.Context) (api.Message, error) {
-	t := time.NewTimer(startTime)
+func (v *viewer) hello(ctx context.Context) (api.Message, error) {
+	t := time.NewTimer(v.patience.start)
 	defer t.Stop()
 	select {
 	case m := <-v.inbox:
@@ -188,7 +195,7 @@ func (v *viewer) start(ctx context.Context) (api.Message, error) {
 	case <-ctx.Done():
 		return api.Message{}, errGone
 	case <-t.C:
-		return api.Message{}, fmt.Errorf("no \"start\" within %v", startTime)
+		return api.Message{}, fmt.Errorf("no \"start\" within %v", v.patience.start)
 	}
 }
 
@@ -277,7 +284,7 @@ func (v *viewer) send(ctx context.Context, b []byte) error {
 		}
 	}
 	v.credit -= int64(len(b))
-	wctx, cancel := context.WithTimeout(ctx, writeTime)
+	wctx, cancel := context.WithTimeout(ctx, v.write)
 	defer cancel()
 	if err := v.conn.Write(wctx, websocket.MessageBinary, b); err != nil {
 		return errGone
@@ -291,7 +298,7 @@ func (v *viewer) say(ctx context.Context, m api.Message) error {
 	if err != nil {
 		return err
 	}
-	wctx, cancel := context.WithTimeout(ctx, writeTime)
+	wctx, cancel := context.WithTimeout(ctx, v.write)
 	defer cancel()
 	if err := v.conn.Write(wctx, websocket.MessageText, b); err != nil {
 		return errGone
@@ -305,7 +312,7 @@ func (v *viewer) end(ctx context.Context, m api.Message) {
 	if v.say(ctx, m) != nil {
 		return
 	}
-	t := time.NewTimer(goodbyeTime)
+	t := time.NewTimer(v.goodbye)
 	defer t.Stop()
 	for {
 		select {
