@@ -182,7 +182,7 @@ func silence(err error) error {
 }
 
 func (v *viewer) hello(ctx context.Context) (api.Message, error) {
-	t := time.NewTimer(v.patience.start)
+	t := time.NewTimer(v.start)
 	defer t.Stop()
 	select {
 	case m := <-v.inbox:
@@ -195,7 +195,7 @@ func (v *viewer) hello(ctx context.Context) (api.Message, error) {
 	case <-ctx.Done():
 		return api.Message{}, errGone
 	case <-t.C:
-		return api.Message{}, fmt.Errorf("no \"start\" within %v", v.patience.start)
+		return api.Message{}, fmt.Errorf("no \"start\" within %v", v.start)
 	}
 }
 
