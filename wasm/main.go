@@ -1,7 +1,8 @@
 //go:build js && wasm
 
-// Command wasm is Tideline's viewer: the browser module that shows timelines. It runs in a Web Worker and
-// exports package bridge to JavaScript by pointer and length.
+// Command wasm is Tideline's viewer: the browser module that shows timelines.
+// It runs in a Web Worker and exports package bridge to JavaScript by pointer
+// and length.
 //
 // An export returns at once and never waits for the host: what takes long is
 // asked for in slices by the worker. No export uses a callback into Go, which
