@@ -71,7 +71,10 @@ func (s *Service) content(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	size := rec.Manifest.Size
-	asked := r.Header.Get("Range")
+	asked := ""
+	if values := r.Header.Values("Range"); len(values) == 1 { // a Worker is given several ranges as several values
+		asked = values[0]
+	}
 	if since := r.Header.Get("If-Range"); since != "" && since != tag {
 		asked = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -160,11 +161,21 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.note("%s %s: %v", r.Method, r.URL.Path, err)
 		p = &wire.Problem{Status: 500, Code: wire.Storage, Message: "the service could not reach its storage", Do: "try again; what was uploaded is kept"}
 	}
+	drain(r, s.opts.Limits.MaxChunk+maxManifest)
 	h := w.Header()
 	h.Del("ETag")
 	h.Del("Content-Length")
 	h.Set("Cache-Control", "no-store")
 	_ = answer(w, p.Status, wire.Failure{Error: p}) // encoding a Problem cannot fail
+}
+
+// drain reads what a client is still sending. workerd resets a connection
+// whose request was not read to its end, and the client then sees that
+// instead of the answer, or in its next request.
+func drain(r *http.Request, limit int64) {
+	if r.Body != nil {
+		_, _ = io.CopyN(io.Discard, r.Body, limit) // it ends, breaks, or is too long to wait for
+	}
 }
 
 func answer(w http.ResponseWriter, status int, v any) error {

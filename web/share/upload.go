@@ -124,6 +124,7 @@ func (s *Service) putChunk(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if rec.State == wire.Complete { // repeated after its answer was lost
+		drain(r, s.opts.Limits.MaxChunk)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

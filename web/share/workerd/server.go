@@ -28,7 +28,8 @@ type Server struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	lines  *bufio.Reader
-	stderr bytes.Buffer
+	stderr bytes.Buffer // filled by cmd's own goroutine until Wait
+	log    bytes.Buffer
 }
 
 // reply is a line that serve.mjs prints.
@@ -78,7 +79,7 @@ func (s *Server) read() (reply, error) {
 		if json.Unmarshal(line, &r) == nil {
 			return r, nil
 		}
-		s.stderr.Write(line)
+		s.log.Write(line)
 	}
 }
 
@@ -101,5 +102,5 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Log is what workerd and the Worker have printed; read it after Close.
-func (s *Server) Log() string { return s.stderr.String() }
+// Log is what node and the Worker have printed; read it after Close.
+func (s *Server) Log() string { return s.log.String() + s.stderr.String() }
