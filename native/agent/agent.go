@@ -13,7 +13,6 @@ import (
 	"tideline/native/agent/record"
 	"tideline/protocol/api"
 	"tideline/shared/device"
-	"tideline/shared/exec"
 	"tideline/shared/launch"
 )
 
@@ -36,8 +35,8 @@ type Options struct {
 	Models  []string
 	Demos   []api.Demo
 
-	// Compute gives what a run computes with and on; nil: only time is modelled.
-	Compute func(w *api.Workload) (exec.Backend, launch.Data, error)
+	// Compute sets what a run computes with and on; nil: only time is modelled.
+	Compute func(w *api.Workload, o *launch.Options) error
 
 	MaxRuns, MaxViewers, Keep int // 0: the defaults
 

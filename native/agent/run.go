@@ -75,7 +75,7 @@ func (a *Agent) Start(w *api.Workload) (api.RunInfo, error) {
 	}
 	return a.Go(w.Name, string(yaml), w.Steps, func(o launch.Options) (launch.Result, error) {
 		if a.opts.Compute != nil {
-			if o.Backend, o.Data, err = a.opts.Compute(w); err != nil {
+			if err := a.opts.Compute(w, &o); err != nil {
 				return launch.Result{}, err
 			}
 		}

@@ -1,22 +1,43 @@
 package main
 
 import (
+	"tideline/native/backend/cpu"
 	"tideline/native/backend/vgpu"
 	"tideline/native/dataset"
 	"tideline/protocol/api"
-	"tideline/shared/exec"
 	"tideline/shared/launch"
 )
 
 // syntheticElements is the size of the made-up source, as large as MNIST.
 const syntheticElements = 60_000
 
-// compute gives what a run of this program computes with, and on: real
-// arithmetic in host memory behind virtual cards, and real digits.
-func compute(w *api.Workload) (exec.Backend, launch.Data, error) {
-	if w.Input.Source == "synthetic" {
-		return vgpu.New(), dataset.Synthetic(syntheticElements), nil
+// compute gives a run what it computes with, and on. With accelerators that is
+// real arithmetic in host memory behind virtual cards, on a modelled clock;
+// without any, the CPU itself, the wall clock and an input pipeline of real
+// goroutines.
+func compute(w *api.Workload, o *launch.Options) error {
+	data, err := source(w)
+	if err != nil {
+		return err
 	}
-	digits, err := dataset.Training()
-	return vgpu.New(), digits, err
+	if w.Accelerators() > 0 {
+		o.Backend, o.Data = vgpu.New(), data
+		return nil
+	}
+	b := cpu.New(nil)
+	o.Backend, o.Data, o.Input = b, data, b.Input(data)
+	return nil
+}
+
+// elements is a source of training data: whole batches, or one by one.
+type elements interface {
+	launch.Data
+	cpu.Elements
+}
+
+func source(w *api.Workload) (elements, error) {
+	if w.Input.Source == "synthetic" {
+		return dataset.Synthetic(syntheticElements), nil
+	}
+	return dataset.Training()
 }

@@ -28,6 +28,7 @@ type runCmd struct {
 
 // going is one of the runs of a command.
 type going struct {
+	computes bool // else only the modelled clock runs
 	file     string
 	w        *api.Workload
 	output   string
@@ -131,8 +132,9 @@ func (g *going) start(ctx context.Context, m *device.Machine, modelled bool) {
 			return ctx.Err() != nil
 		},
 	}
-	if !modelled {
-		o.Backend, o.Data, g.err = compute(g.w)
+	g.computes = !modelled
+	if g.computes {
+		g.err = compute(g.w, &o)
 	}
 	if g.err == nil {
 		g.runner, g.err = launch.Start(*g.w, o)
@@ -160,6 +162,14 @@ func (r *runCmd) together(ctx context.Context, runs []*going, bar *progress) {
 			more = more || !g.over
 		}
 	}
+}
+
+// clock says what the run's times are: a virtual card's are always modelled.
+func (g *going) clock() string {
+	if g.computes && g.w.Accelerators() == 0 {
+		return "measured"
+	}
+	return "modelled"
 }
 
 func (g *going) step(ctx context.Context, bar *progress) {

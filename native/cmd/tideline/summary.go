@@ -21,7 +21,8 @@ type runSummary struct {
 	Message   string             `json:"message,omitempty"`
 	Steps     int                `json:"steps"`
 	OfSteps   int                `json:"of_steps"`
-	Modelled  int64              `json:"modelled_nanos"`
+	Nanos     int64              `json:"nanos"` // on the run's clock
+	Clock     string             `json:"clock"` // modelled, or measured: the CPU's own time
 	Took      int64              `json:"took_nanos"`
 	Events    uint64             `json:"events"`
 	Memory    []allocatorSummary `json:"memory"`
@@ -72,7 +73,7 @@ func summarise(g *going, took time.Duration) *runSummary {
 	res := &g.result
 	s := &runSummary{
 		Workload: g.file, Name: g.w.Name, State: res.Reason.String(), Message: res.Message, Steps: res.Steps, OfSteps: g.w.Steps,
-		Modelled: res.Nanos, Took: int64(took), Events: res.Events, File: g.output, Transfers: []transferSummary{},
+		Nanos: res.Nanos, Clock: g.clock(), Took: int64(took), Events: res.Events, File: g.output, Transfers: []transferSummary{},
 	}
 	sum := g.timeline.Summary()
 	s.Memory = allocatorSummaries(sum)
@@ -120,7 +121,7 @@ func allocatorSummaries(sum *analysis.Summary) []allocatorSummary {
 
 // print writes the summary for people.
 func (s *runSummary) print(c *console) {
-	c.say("%s: %s, %d of %s, %s modelled, %s here\n", s.Name, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Modelled), span(s.Took))
+	c.say("%s: %s, %d of %s, %s %s, %s here\n", s.Name, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, span(s.Took))
 	if s.Message != "" && s.OOM == nil {
 		c.say("  %s\n", s.Message)
 	}
