@@ -6,7 +6,8 @@ export class Engine extends EventTarget {
   #pending = new Map();
   #next = 1;
   #drawing = new Map(); // name -> {busy, next}
-  times = []; // milliseconds of drawing in the worker, newest last
+  times = []; // milliseconds from a wish to its picture, in the worker, newest last
+  own = []; // of these, the module's
 
   constructor() {
     super();
@@ -46,8 +47,10 @@ export class Engine extends EventTarget {
         this.#settle(msg.id, (p) => p.reject(new Error(msg.error)));
         return;
       case "drawn": {
-        this.times.push(msg.ms);
-        if (this.times.length > 4000) this.times.splice(0, 2000);
+        for (const [list, ms] of [[this.times, msg.ms], [this.own, msg.own]]) {
+          list.push(ms);
+          if (list.length > 4000) list.splice(0, 2000);
+        }
         const d = this.#drawing.get(msg.name);
         const next = d?.next;
         this.#drawing.delete(msg.name);

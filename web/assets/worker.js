@@ -53,6 +53,7 @@ const commands = {
     const c = canvases[name];
     const start = performance.now();
     let rects = 0;
+    let drawn = start;
     if (c && w > 0 && h > 0) {
       if (c.canvas.width !== w || c.canvas.height !== h) {
         c.canvas.width = w;
@@ -60,6 +61,7 @@ const commands = {
         m.call.tl_invalidate(picture);
       }
       rects = m.call.tl_draw(picture, w, h, dpr, t0, t1, theme);
+      drawn = performance.now();
       if (rects > 0) {
         const pixels = new Uint8ClampedArray(m.call.mem.buffer, m.call.tl_pixels(picture), w * h * 4);
         const image = new ImageData(pixels, w, h);
@@ -67,7 +69,7 @@ const commands = {
         for (let i = 0; i < rects; i++) c.context.putImageData(image, 0, 0, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
       }
     }
-    post({ t: "drawn", name, t0, t1, rects, ms: performance.now() - start });
+    post({ t: "drawn", name, t0, t1, rects, ms: performance.now() - start, own: drawn - start });
   },
 
   ask({ id, command }) {
