@@ -147,7 +147,7 @@ func (s *Session) laneStatus(a *answer, sl *slot, l *draw.Lane) {
 		rows = len(draw.Rows(sl.tl, l))
 	}
 	a.open().key("key").text(laneKey(l)).key("kind").text(laneWord(l.Kind)).
-		key("title").text(name).key("sub").text(sub).key("rows").num(int64(rows))
+		key("title").text(name).key("sub").text(sub).key("rows").num(int64(rows)).key("placed").truth(l.H > 0)
 	s.legend(a, sl, l)
 	a.close()
 }

@@ -533,6 +533,7 @@ class App {
 
   async #load(blob, name, id) {
     this.#leave();
+    const before = { runId: this.runId, blob: this.blob };
     this.runId = "";
     this.blob = null;
     this.live = true;
@@ -540,7 +541,13 @@ class App {
     this.current = null;
     this.openedAt = performance.now();
     await this.#work(async () => {
-      const end = await this.engine.call({ t: "open", slot: 0, name, blob });
+      let end;
+      try {
+        end = await this.engine.call({ t: "open", slot: 0, name, blob });
+      } catch (e) {
+        Object.assign(this, before); // what was on screen is still there
+        throw new Error(`${name}: ${e.message}`);
+      }
       this.live = false;
       this.blob = blob;
       this.openMs = performance.now() - this.openedAt;
@@ -552,11 +559,9 @@ class App {
 
   async openLog(text, name) {
     this.#leave();
-    this.current = null;
-    this.runId = "";
-    this.blob = null;
     await this.#work(async () => {
       const end = await this.engine.call({ t: "log", slot: 0, name, text });
+      this.runId = "";
       this.blob = new Blob([text], { type: "text/plain" });
       this.#remember(`file:${name}`, name, this.blob);
       if (end.warning) this.toast(end.warning);

@@ -45,7 +45,12 @@ export class Lanes {
   // take follows the list of lanes that the module offers.
   take(list) {
     const key = list.map((l) => `${l.key}/${l.rows}/${l.title}`).join();
-    if (key === this.key) return;
+    if (key === this.key) {
+      // The module forgets places when a timeline without these lanes was in
+      // between, such as one that has only just begun.
+      if (list.some((l) => !l.placed)) this.layout();
+      return;
+    }
     this.key = key;
     this.list = list;
     for (const old of this.root.querySelectorAll(".lane")) old.remove();
