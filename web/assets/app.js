@@ -594,6 +594,7 @@ class App {
 
   async #work(job) {
     this.busy++;
+    $("toast").classList.remove("on");
     this.#idle();
     this.#progress(0);
     try {
