@@ -1,0 +1,123 @@
+package sharing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	wire "tideline/protocol/share"
+)
+
+// Receipt is what the owner of a share has of it.
+type Receipt struct {
+	Link    string    `json:"link"`
+	Owner   string    `json:"owner"` // deletes it
+	Expires time.Time `json:"expires"`
+	File    string    `json:"file"`
+	Bytes   int64     `json:"bytes"` // of the file
+	Resumed bool      `json:"-"`     // an earlier upload was taken up
+}
+
+// Share seals a file, uploads it to the service at base and returns the link.
+// expires is how long the share lives; 0 leaves it to the service. When it
+// fails for the connection, calling it again goes on where it was.
+func (c *Client) Share(ctx context.Context, path, base string, expires time.Duration) (*Receipt, error) {
+	base, err := Service(base)
+	if err != nil {
+		return nil, err
+	}
+	var limits wire.Limits
+	if err := c.do(ctx, request{method: "GET", url: base + wire.Root}, into(&limits)); err != nil {
+		return nil, fmt.Errorf("ask %s for its limits: %w", base, err)
+	}
+	p, resumed, err := c.prepare(path, base, int64(expires/time.Second), min(wire.DefaultChunk, limits.MaxChunk))
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.upload(ctx, p)
+	if over(err) && resumed { // given up meanwhile: begin anew
+		if err := p.forget(); err != nil {
+			return nil, fmt.Errorf("forget an upload that expired: %w", err)
+		}
+		return c.Share(ctx, path, base, expires)
+	}
+	var final *wire.Problem
+	if errors.As(err, &final) {
+		if _, may := mayPass(final); !may && final.Code != wire.NeedsKey {
+			return nil, errors.Join(err, p.forget())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("upload %s: %w", path, err)
+	}
+	r.Resumed = resumed
+	if err := c.keep(r, p.link().ID); err != nil {
+		return r, err
+	}
+	return r, p.forget()
+}
+
+func over(err error) bool {
+	var p *wire.Problem
+	return errors.As(err, &p) && (p.Code == wire.Expired || p.Code == wire.Deleted)
+}
+
+func (c *Client) upload(ctx context.Context, p *pending) (*Receipt, error) {
+	sealed, err := os.Open(p.sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open the sealed file: %w", err)
+	}
+	defer func() { _ = sealed.Close() }() // it was only read
+	link := p.link()
+	root := p.Base + wire.Root + link.ID
+	owner := map[string]string{wire.HeaderOwner: p.Owner}
+	st, err := c.begin(ctx, p, root)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, p.Manifest.ChunkSize)
+	done := p.Manifest.Size
+	for _, i := range st.Missing {
+		if i < 0 || i >= p.Manifest.Count() {
+			return nil, fmt.Errorf("the service asks for chunk %d of %d", i, p.Manifest.Count())
+		}
+		done -= p.Manifest.Length(i)
+	}
+	c.tell(done, p.Manifest.Size)
+	for _, i := range st.Missing {
+		chunk := buf[:p.Manifest.Length(i)]
+		if _, err := sealed.ReadAt(chunk, i*p.Manifest.ChunkSize); err != nil {
+			return nil, fmt.Errorf("read the sealed file: %w", err)
+		}
+		if err := c.do(ctx, request{"PUT", root + "/chunks/" + strconv.FormatInt(i, 10), chunk, owner}, nothing); err != nil {
+			return nil, fmt.Errorf("send chunk %d of %d: %w", i, p.Manifest.Count(), err)
+		}
+		done += int64(len(chunk))
+		c.tell(done, p.Manifest.Size)
+	}
+	if err := c.do(ctx, request{"POST", root + "/finish", nil, owner}, into(st)); err != nil {
+		return nil, fmt.Errorf("finish the upload: %w", err)
+	}
+	return &Receipt{Link: link.String(), Owner: p.Owner, Expires: st.Expires, File: p.Path, Bytes: p.Size}, nil
+}
+
+// begin creates the share, or learns what one that was begun lacks.
+func (c *Client) begin(ctx context.Context, p *pending, root string) (*wire.Status, error) {
+	body, err := json.Marshal(wire.Create{Manifest: p.Manifest, ExpiresIn: p.ExpiresIn})
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifest: %w", err)
+	}
+	header := map[string]string{"Content-Type": "application/json", wire.HeaderOwner: p.Owner}
+	if c.UploadKey != "" {
+		header[wire.HeaderUpload] = c.UploadKey
+	}
+	st := new(wire.Status)
+	if err := c.do(ctx, request{"PUT", root, body, header}, into(st)); err != nil {
+		return nil, fmt.Errorf("begin the upload: %w", err)
+	}
+	return st, nil
+}
