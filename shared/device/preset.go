@@ -88,7 +88,7 @@ func lab(name, title string, totalMiB, contextMiB, reserveMiB int64) Preset {
 	return Preset{
 		Name: name, Title: title, Major: 7, Minor: 5,
 		Total: inv(totalMiB * mib), Context: inv(contextMiB * mib), Reserve: inv(reserveMiB * mib),
-		FLOPS: inv(1_000 * gb), MemBandwidth: inv(50 * gb), H2D: inv(6 * gb), D2H: inv(6 * gb),
+		FLOPS: inv(8_000 * gb), MemBandwidth: inv(320 * gb), H2D: inv(12 * gb), D2H: inv(12 * gb),
 	}
 }
 
