@@ -7,7 +7,7 @@ type demo struct{ id, title, text, fields string }
 const (
 	lenet  = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\n"
 	card   = "devices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
-	stages = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=20us\ninput.shuffle=512\ninput.prefetch=2\n"
+	stages = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=4us\ninput.shuffle=512\ninput.prefetch=2\n"
 	plain  = "input.source=digits\ninput.shuffle=512\ninput.prefetch=2\n"
 
 	sizes = "130,157,103,121,148,176,121,185,157,185,248,257,248,239,284,302,212,230,330,284,266,330,257,"
