@@ -41,6 +41,8 @@ func mainCode() int {
 		{"generate", "renew the generated code (templ)", generate},
 		{"wasm", "build the browser module and its compressed forms", wasm},
 		{"binary", "build bin/tideline with the page inside", binary},
+		{"site", "write the page as plain files (or: site FOLDER)", site},
+		{"worker", "build the share service as a Cloudflare Worker (or: worker FOLDER)", worker},
 		{"bench", "our own speeds, as ratios (tideline bench)", bench},
 		{"screenshots", "renew the pictures in docs/images", screenshots},
 		{"clean", "remove what the build made", clean},
