@@ -40,7 +40,7 @@ export class Details {
       const on = t.dataset.tab === tab;
       t.setAttribute("aria-selected", on);
       t.tabIndex = on ? 0 : -1;
-      if (on) t.scrollIntoView({ block: "nearest", inline: "nearest" });
+      if (on) t.parentNode.scrollLeft = t.offsetLeft - 60; // sideways only: the page stays where it is
     }
     this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
     this.pane.scrollTop = 0;
