@@ -149,7 +149,7 @@ func (c *column) address(h *Hit) {
 			continue
 		}
 		h.Count++
-		if covers := b.Offset <= mid && mid < end; h.Kind != AllocHit || covers && !(best.Offset <= mid && mid < best.Offset+best.Size) || b.Size > best.Size && covers {
+		if covers := b.Offset <= mid && mid < end; h.Kind != AllocHit || covers && (best.Offset > mid || mid >= best.Offset+best.Size) || b.Size > best.Size && covers {
 			h.Kind, h.Index, h.Size, h.Category, best = AllocHit, int(i), b.Size, b.Category, b
 		}
 	}

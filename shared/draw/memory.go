@@ -173,7 +173,7 @@ func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
 	d := v.dpr()
 	for pass := range 2 {
 		before := -1
-		for x := 0; x < x1; x++ {
+		for x := range x1 {
 			o := &r.series[x]
 			if !o.Known {
 				continue

@@ -58,9 +58,9 @@ func streamName(s event.StreamID) string {
 // appendRows appends the rows without titles, sharing the lane's height.
 func appendRows(dst []Row, tl *store.Timeline, l *Lane) []Row {
 	first := len(dst)
-	track := func(kind store.TrackKind, any bool) {
+	track := func(kind store.TrackKind, everywhere bool) {
 		for i, k := range tl.Tracks() {
-			if k.Kind == kind && (any || k.Device == l.Device) {
+			if k.Kind == kind && (everywhere || k.Device == l.Device) {
 				dst = append(dst, Row{Track: i, Series: -1})
 			}
 		}

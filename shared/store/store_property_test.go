@@ -9,8 +9,8 @@ import (
 	"tideline/protocol/event"
 )
 
-func filled2(t testing.TB, events []event.Event) *Timeline {
-	t.Helper()
+func filled2(tb testing.TB, events []event.Event) *Timeline {
+	tb.Helper()
 	tl := New(nil)
 	tl.Append(events)
 	return tl

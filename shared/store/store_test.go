@@ -125,7 +125,7 @@ func TestTransfersAreSummedByCause(t *testing.T) {
 }
 
 func TestSameInstantFollowsTheSteps(t *testing.T) {
-	make := func(each int64) *Timeline {
+	steps := func(each int64) *Timeline {
 		s := &script{tl: New(nil)}
 		for i := range int32(4) {
 			s.add(event.Event{Kind: event.StepBegin, Step: i, Size: 8})
@@ -134,7 +134,7 @@ func TestSameInstantFollowsTheSteps(t *testing.T) {
 		}
 		return s.tl
 	}
-	a, b := make(100), make(300)
+	a, b := steps(100), steps(300)
 	for at, want := range map[int64]int64{0: 0, 50: 150, 100: 300, 250: 750, 400: 1200} {
 		if got := SameInstant(a, b, at); got != want {
 			t.Errorf("%d in a is %d in b, want %d", at, got, want)

@@ -204,10 +204,7 @@ func (t *Tile) Join(o *Tile) {
 		}
 		return
 	}
-	d := t.Shift - o.Shift
-	if d > cellBits {
-		d = cellBits
-	}
+	d := min(t.Shift-o.Shift, cellBits)
 	for i := range Cells >> d {
 		sum, top := 0, uint8(0)
 		for _, c := range o.Cell[i<<d : (i+1)<<d] {

@@ -1,6 +1,10 @@
 package store
 
-import "tideline/protocol/event"
+import (
+	"slices"
+
+	"tideline/protocol/event"
+)
 
 // Timeline is everything that a stream of events told. It is not safe for
 // concurrent use.
@@ -143,9 +147,9 @@ func (t *Timeline) NextOOM(at int64) (OOM, bool) {
 // PrevOOM is the last failed request before time at, and false when there is
 // none.
 func (t *Timeline) PrevOOM(at int64) (OOM, bool) {
-	for i := len(t.ooms) - 1; i >= 0; i-- {
-		if t.ooms[i].Time < at {
-			return t.ooms[i], true
+	for _, v := range slices.Backward(t.ooms) {
+		if v.Time < at {
+			return v, true
 		}
 	}
 	return OOM{}, false
