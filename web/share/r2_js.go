@@ -3,7 +3,7 @@ package share
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"syscall/js"
@@ -13,8 +13,8 @@ import (
 )
 
 // R2 is a Store in a bucket, which is consistent: what Put wrote, everybody
-// reads. Package r2 offers neither ranges nor listing by prefix nor checksums
-// in SHA-256, so those calls go to the binding itself.
+// reads. Package r2 offers neither ranges nor listing by prefix, and copies
+// what it puts twice, so those calls go to the binding itself.
 type R2 struct {
 	bucket  *r2.Bucket
 	binding js.Value
@@ -29,11 +29,33 @@ func NewR2(binding string) (*R2, error) {
 	return &R2{bucket: b, binding: cloudflare.GetBinding(binding)}, nil
 }
 
-// Put implements Store; the bucket checks the bytes that reached it.
+// Put implements Store.
 func (s *R2) Put(_ context.Context, name string, body []byte) error {
-	sum := sha256.Sum256(body)
-	_, err := await(s.binding.Call("put", name, bytesToJS(body), object(map[string]any{"sha256": bytesToJS(sum[:]).Get("buffer")})))
+	if _, err := await(s.binding.Call("put", name, bytesToJS(body))); err != nil {
+		return failed("put", name, err)
+	}
+	return nil
+}
+
+// Take implements Taker: the platform reads, hashes and stores the body; Go
+// sees the hash alone.
+func (s *R2) Take(_ context.Context, name string, body io.Reader, length int64, sum string) error {
+	raw, ok := body.(interface{ GetRawJSBody() js.Value })
+	if !ok {
+		return fmt.Errorf("take %s: the body is %T, not the platform's stream", name, body)
+	}
+	buffer, err := await(js.Global().Get("Response").New(raw.GetRawJSBody()).Call("arrayBuffer"))
 	if err != nil {
+		return failed("receive", name, err)
+	}
+	digest, err := await(js.Global().Get("crypto").Get("subtle").Call("digest", "SHA-256", buffer))
+	if err != nil {
+		return failed("hash", name, err)
+	}
+	if int64(buffer.Get("byteLength").Float()) != length || hex.EncodeToString(bytesFromJS(digest)) != sum {
+		return ErrMismatch
+	}
+	if _, err := await(s.binding.Call("put", name, buffer)); err != nil {
 		return failed("put", name, err)
 	}
 	return nil

@@ -28,6 +28,17 @@ type Store interface {
 	Delete(ctx context.Context, names ...string) error
 }
 
+// A Taker is a Store that checks and keeps the body of a request without
+// passing it through Go's memory: in a Worker that costs a tenth of the time.
+type Taker interface {
+	// Take puts what body holds, whose length was announced as this. It
+	// answers ErrMismatch when the length or the SHA-256, in hex, is another.
+	Take(ctx context.Context, name string, body io.Reader, length int64, sum string) error
+}
+
+// ErrMismatch is what a Taker answers for other bytes than were promised.
+var ErrMismatch = errors.New("other bytes than promised")
+
 // An Object is an entry of a listing.
 type Object struct {
 	Name string

@@ -128,22 +128,42 @@ func (s *Service) putChunk(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	want := rec.Manifest.Length(i)
-	if r.ContentLength > want {
+	if want := rec.Manifest.Length(i); r.ContentLength > want {
 		return tooLarge("chunk %d has %d bytes instead of %d", i, r.ContentLength, want)("send the chunks that the manifest lists")
+	}
+	if err := s.take(r, rec, i); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// take checks a chunk and stores it.
+func (s *Service) take(r *http.Request, rec *record, i int64) error {
+	want, sum := rec.Manifest.Length(i), rec.Manifest.Chunks[i]
+	if taker, ok := s.opts.Store.(Taker); ok && r.ContentLength == want {
+		err := taker.Take(r.Context(), rec.chunkName(i), r.Body, want, sum)
+		r.Body = http.NoBody // a stream of JavaScript's cannot be read twice
+		if errors.Is(err, ErrMismatch) {
+			return wrongChunk(fmt.Sprintf("chunk %d has another SHA-256 than %s", i, sum))
+		}
+		return err
 	}
 	body, err := readChunk(r.Body, want)
 	if err != nil {
 		return bad("chunk %d broke off after %d of %d bytes", i, len(body), want)("send it again")
 	}
 	if err := rec.Manifest.Verify(i, body); err != nil {
-		return &wire.Problem{Status: 422, Code: wire.WrongChunk, Message: err.Error(), Do: "send it again; if that does not help, the file changed: share it anew"}
+		return wrongChunk(err.Error())
 	}
 	if err := s.opts.Store.Put(r.Context(), rec.chunkName(i), body); err != nil {
 		return fmt.Errorf("write chunk %d of %s: %w", i, rec.ID, err)
 	}
-	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+func wrongChunk(message string) error {
+	return problem(422, wire.WrongChunk, message)("send it again; if that does not help, the file changed: share it anew")
 }
 
 // readChunk reads up to one byte more than there should be, so that a body
