@@ -18,6 +18,7 @@ var needed = []struct {
 }{
 	{"a Chromium for the browser tests", []string{"chromium", "chromium-browser", "google-chrome"}, "chromium"},
 	{"Node for the tests of the browser module", []string{"node", "nodejs"}, "nodejs"},
+	{"npm, which fetches the runtime for the tests of the share Worker", []string{"npm"}, "npm"},
 }
 
 // installNeeded makes sure that the browser and Node are there: by Debian's

@@ -134,12 +134,13 @@ func wasmTests(ctx context.Context, total *counts) error {
 	return goTest(ctx, total, []string{"GOOS=js", "GOARCH=wasm"}, args...)
 }
 
-// vet runs once for the agent's platform and once for the browser's.
+// vet runs once for the agent's platform and once for the browser's, which is
+// also the Worker's.
 func vet(ctx context.Context) error {
 	if err := goCommand(ctx, "vet", "./..."); err != nil {
 		return err
 	}
-	c := command(ctx, "go", append([]string{"vet"}, wasmPackages()...)...)
+	c := command(ctx, "go", append([]string{"vet", "./web/share/..."}, wasmPackages()...)...)
 	c.Env = jsWASM()
 	return c.Run()
 }

@@ -51,9 +51,6 @@ func write(dist fs.FS, out string) error {
 		return err
 	}
 	files := map[string][]byte{"index.html": body, "_headers": headers(header)}
-	if _, files["favicon.ico"], err = get(page, "/favicon.ico"); err != nil {
-		return err
-	}
 	for _, from := range []fs.FS{assets.Static, dist} {
 		if err := take(page, from, files); err != nil {
 			return err

@@ -4,6 +4,8 @@ import { readFile, readdir, writeFile } from "node:fs/promises";
 import { isSealed, seal, sealedSize, unseal } from "./seal.js";
 import { load, readLink, remove, save } from "./share.js";
 
+globalThis.crypto ??= (await import("node:crypto")).webcrypto; // Node 18 hides it
+
 const [dir, base] = process.argv.slice(2);
 const report = { opened: 0, faults: {}, shares: {} };
 const same = (a, b) => a.length === b.length && Buffer.compare(a, b) === 0;
