@@ -42,7 +42,7 @@ func write(dist fs.FS, out string) error {
 	if _, err := fs.Stat(dist, "tideline.wasm"); err != nil {
 		return fmt.Errorf("the browser module is not built (go run ./build wasm): %w", err)
 	}
-	if err := clear(out); err != nil {
+	if err := empty(out); err != nil {
 		return err
 	}
 	page := ui.Handler(ui.Options{Dist: dist})
@@ -72,9 +72,9 @@ func write(dist fs.FS, out string) error {
 	return nil
 }
 
-// clear empties a folder that an earlier run made, and no other: a path
+// empty clears a folder that an earlier run made, and no other: a path
 // mistyped must not cost somebody their files.
-func clear(out string) error {
+func empty(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil

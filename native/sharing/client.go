@@ -83,16 +83,13 @@ func (c *Client) do(ctx context.Context, r request, accept func(body []byte) err
 // mayPass says whether another attempt may do better, and how long the service
 // asked to wait.
 func mayPass(err error) (time.Duration, bool) {
-	var local *localError
-	if errors.As(err, &local) {
+	if _, local := errors.AsType[*localError](err); local {
 		return 0, false
 	}
-	var busy *busyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*busyError](err); ok {
 		return min(busy.wait, longest), true
 	}
-	var p *wire.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*wire.Problem](err); ok {
 		return 0, p.Status >= 500 && p.Code != wire.Full || p.Code == wire.BadRequest && strings.Contains(p.Message, "broke off")
 	}
 	return 0, true
@@ -143,8 +140,7 @@ func (c *Client) once(ctx context.Context, r request, accept func([]byte) error)
 // withoutQuery keeps the cause of an error of http.Client and drops its URL,
 // which is long and says nothing to people.
 func withoutQuery(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -45,8 +45,7 @@ func (c *Client) Share(ctx context.Context, path, base string, expires time.Dura
 		}
 		return c.Share(ctx, path, base, expires)
 	}
-	var final *wire.Problem
-	if errors.As(err, &final) {
+	if final, ok := errors.AsType[*wire.Problem](err); ok {
 		if _, may := mayPass(final); !may && final.Code != wire.NeedsKey {
 			return nil, errors.Join(err, p.forget())
 		}

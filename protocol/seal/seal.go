@@ -63,7 +63,7 @@ func endsHere(r io.Reader, size int64) error {
 		switch {
 		case n > 0:
 			return fmt.Errorf("seal: there is more than the %d bytes announced: the file grew while it was read", size)
-		case err == io.EOF: //nolint:errorlint // io.Reader's contract is EOF itself
+		case err == io.EOF:
 			return nil
 		case err != nil:
 			return fmt.Errorf("seal: look for the end: %w", err)

@@ -26,20 +26,20 @@ func content(n int) []byte {
 	return out[:n]
 }
 
-func sealed(t testing.TB, plain []byte, k Key) []byte {
-	t.Helper()
+func sealed(tb testing.TB, plain []byte, k Key) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	if err := Seal(&b, bytes.NewReader(plain), int64(len(plain)), k, rand.Reader); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
 
-func newKey(t testing.TB) Key {
-	t.Helper()
+func newKey(tb testing.TB) Key {
+	tb.Helper()
 	k, err := NewKey(rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k
 }

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// MinChunk and MaxChunk bound the size of a chunk in bytes. A Worker holds
-	// a chunk in memory, more than once, and shares 128 MB with its siblings.
+	// MinChunk is the smallest size of chunks, in bytes.
 	MinChunk = 64 << 10
+	// MaxChunk is the largest. A Worker holds a chunk in memory, more than
+	// once, and shares 128 MB with its siblings.
 	MaxChunk = 8 << 20
 	// DefaultChunk is what our clients use: a multiple of a sealed segment.
 	DefaultChunk = 4 << 20

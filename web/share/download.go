@@ -162,7 +162,7 @@ func (s *Service) send(w http.ResponseWriter, r *http.Request, rec *record, part
 		}
 		if body, n, err = s.open(r.Context(), rec, part); err != nil {
 			s.note("chunk at %d of %s while sending: %v", part.start, rec.ID, err)
-			return nil //nolint:nilerr // noted; see above
+			return nil
 		}
 	}
 }

@@ -89,8 +89,7 @@ func (s *Service) Sweep(ctx context.Context, limit int) (int, error) {
 // that gave its share more time; then another one stands further on.
 func (s *Service) settle(ctx context.Context, id string) error {
 	rec, err := s.stored(ctx, id)
-	var p *wire.Problem
-	if errors.As(err, &p) {
+	if _, unknown := errors.AsType[*wire.Problem](err); unknown {
 		return s.drop(ctx, id)
 	}
 	if err != nil || s.opts.Now().Before(rec.Expires) {

@@ -148,8 +148,7 @@ func (s *Service) answering(h func(http.ResponseWriter, *http.Request) error) ht
 // fail sends a Problem; what is none is our own trouble, which is noted and
 // not told in detail.
 func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var wait *tooMany
-	if errors.As(err, &wait) {
+	if wait, ok := errors.AsType[*tooMany](err); ok {
 		w.Header().Set("Retry-After", strconv.FormatInt(wait.seconds, 10))
 	}
 	var p *wire.Problem
