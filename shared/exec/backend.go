@@ -2,6 +2,7 @@ package exec
 
 import (
 	"tideline/protocol/event"
+	"tideline/shared/alloc"
 	"tideline/shared/device"
 	"tideline/shared/program"
 )
@@ -44,6 +45,19 @@ type Backend interface {
 	Copy(c *Copy) (Span, error)
 	// Idle is when the device has done all that was ordered so far.
 	Idle(dev event.DeviceID) int64
+}
+
+// Driver is a Backend whose memory a real driver gives and may refuse, and
+// whose work can fail after it was ordered.
+type Driver interface {
+	Backend
+	// Back puts the driver behind an address space: what it refuses, Take
+	// refuses. pinned tells page-locked memory of the host from the pageable
+	// kind, for which space itself may come back. Map is still called.
+	Back(dev event.DeviceID, pinned bool, space alloc.SubAllocator) alloc.SubAllocator
+	// Err is the first failure of work ordered so far that is known by now; nil
+	// when there was none. It ends the run.
+	Err() error
 }
 
 // Span is the time that work takes, on the run's clock.

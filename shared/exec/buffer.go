@@ -61,7 +61,7 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 	block, ok := s.memory.Allocate(s.ask)
 	if !ok {
 		r.freeBuffers = append(r.freeBuffers, id)
-		if !q.noRetry {
+		if !r.broken() && !q.noRetry {
 			r.outOfMemory(&q)
 		}
 		return 0, false

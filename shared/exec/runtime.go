@@ -207,8 +207,23 @@ func (r *Runtime) sync() {
 	for i := range r.cfg.Devices {
 		r.backend.WaitUntil(r.backend.Idle(event.DeviceID(i)))
 	}
+	r.broken()
 	r.land()
 	r.out.flush(r.backend.Now())
+}
+
+// broken fails the run with what went wrong in work ordered earlier, if
+// anything did.
+func (r *Runtime) broken() bool {
+	d, ok := r.backend.(Driver)
+	if !ok {
+		return false
+	}
+	err := d.Err()
+	if err != nil {
+		r.fail(err)
+	}
+	return err != nil
 }
 
 // Close gives all memory back and closes the backend. It tells nothing.

@@ -208,7 +208,11 @@ func facts(l *device.Logical) event.Fields {
 }
 
 // attach gives every device its allocators.
-func (h *hardware) attach(rt *exec.Runtime) error {
+func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
+	back := func(_ event.DeviceID, _ bool, s alloc.SubAllocator) alloc.SubAllocator { return s }
+	if d, ok := b.(exec.Driver); ok {
+		back = d.Back
+	}
 	err := rt.Attach(0, false, func(o alloc.Observer) (alloc.Allocator, error) {
 		return system.New(system.Options{Observer: o}), nil
 	}, event.Fields{{Key: "name", Value: "cpu"}, {Key: "kind", Value: "system"}})
@@ -221,7 +225,7 @@ func (h *hardware) attach(rt *exec.Runtime) error {
 		return err
 	}
 	err = rt.Attach(0, true, func(o alloc.Observer) (alloc.Allocator, error) {
-		return bfc.New(pinned, bfc.Options{Name: "gpu_host_bfc", Limit: pinnedLimit, Growth: true, Observer: o, Failures: failures})
+		return bfc.New(back(0, true, pinned), bfc.Options{Name: "gpu_host_bfc", Limit: pinnedLimit, Growth: true, Observer: o, Failures: failures})
 	}, bfcFacts("gpu_host_bfc", true))
 	if err != nil {
 		return err
@@ -233,7 +237,7 @@ func (h *hardware) attach(rt *exec.Runtime) error {
 		}
 		name := "GPU_" + strconv.Itoa(i) + "_bfc"
 		err = rt.Attach(event.DeviceID(i+1), false, func(o alloc.Observer) (alloc.Allocator, error) {
-			return bfc.New(space, bfc.Options{
+			return bfc.New(back(event.DeviceID(i+1), false, space), bfc.Options{
 				Name: name, Limit: l.Limit, Growth: l.Growth, GarbageCollection: true, Observer: o, Failures: failures,
 			})
 		}, bfcFacts(name, l.Growth))

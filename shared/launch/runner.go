@@ -90,7 +90,7 @@ func (r *Runner) open() error {
 	e := event.Event{Kind: event.Settings, Text: r.o.Strings.ID(r.hw.settings(&r.w).Fields().Encode()), Step: event.NoStep}
 	rt.Emit(&e)
 	r.hw.tell(rt, r.o.Strings)
-	if err := r.hw.attach(rt); err != nil {
+	if err := r.hw.attach(rt, r.o.Backend); err != nil {
 		rt.Close()
 		return err
 	}
