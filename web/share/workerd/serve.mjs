@@ -2,8 +2,16 @@
 // It is given one argument, JSON: {bundle, persist, site, vars}. It prints one
 // line of JSON when it is ready, answers "sweep" with a line when the cron
 // handler has run, and ends when its standard input does.
+import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Miniflare } from "miniflare";
+
+// siteHeaders reads the one rule of the site's _headers, as wrangler does.
+async function siteHeaders(site) {
+  const lines = (await readFile(`${site}/_headers`, "utf8")).trimEnd().split("\n");
+  const set = Object.fromEntries(lines.slice(1).map((l) => [l.slice(0, l.indexOf(":")).trim(), l.slice(l.indexOf(":") + 1).trim()]));
+  return { version: 2, rules: { [lines[0]]: { set } } };
+}
 
 const o = JSON.parse(process.argv[2]);
 const mf = new Miniflare({
@@ -25,7 +33,7 @@ const mf = new Miniflare({
   bindings: o.vars ?? {},
   r2Persist: `${o.persist}/r2`,
   kvPersist: `${o.persist}/kv`,
-  ...(o.site ? { assets: { directory: o.site, routerConfig: { has_user_worker: true } } } : {}),
+  ...(o.site ? { assets: { directory: o.site, routerConfig: { has_user_worker: true }, assetConfig: { headers: await siteHeaders(o.site) } } } : {}),
 });
 const url = await mf.ready;
 console.log(JSON.stringify({ ready: url.href }));
