@@ -142,38 +142,44 @@ func parseRange(header string, size int64) (part span, ok bool) {
 // before the answer begins; if a later one fails, the answer stays shorter
 // than its Content-Length, which every client notices.
 func (s *Service) send(w http.ResponseWriter, r *http.Request, rec *record, part span, status int) error {
-	body, n, err := s.open(r.Context(), rec, part)
+	parts := rec.parts(part)
+	w.Header().Set("Content-Length", strconv.FormatInt(part.length, 10))
+	if sender, ok := s.opts.Store.(Sender); ok && len(parts) > 1 {
+		if err := sender.Send(r.Context(), w, parts); err != nil {
+			return s.explainGap(r.Context(), rec, err)
+		}
+		w.WriteHeader(status)
+		return nil
+	}
+	body, err := s.opts.Store.Open(r.Context(), parts[0].Name, parts[0].Offset, parts[0].Length)
 	if err != nil {
 		return s.explainGap(r.Context(), rec, err)
 	}
-	w.Header().Set("Content-Length", strconv.FormatInt(part.length, 10))
 	w.WriteHeader(status)
-	if n == part.length {
-		_, _ = io.Copy(w, body) // the reader has gone away
-		return body.Close()
-	}
 	for {
-		// The bare Reader hides that a Worker could hand a body through whole.
-		_, err := io.Copy(w, struct{ io.Reader }{body})
+		_, err := io.Copy(w, body)
 		_ = body.Close() // it was read to its end, or nobody wants the rest
-		part = span{part.start + n, part.length - n}
-		if err != nil || part.length == 0 {
+		if parts = parts[1:]; err != nil || len(parts) == 0 {
 			return nil //nolint:nilerr // the reader has gone away
 		}
-		if body, n, err = s.open(r.Context(), rec, part); err != nil {
-			s.note("chunk at %d of %s while sending: %v", part.start, rec.ID, err)
+		if body, err = s.opts.Store.Open(r.Context(), parts[0].Name, parts[0].Offset, parts[0].Length); err != nil {
+			s.note("%s while sending: %v", parts[0].Name, err)
 			return nil
 		}
 	}
 }
 
-// open opens what one chunk holds of a part, from its start.
-func (s *Service) open(ctx context.Context, rec *record, part span) (io.ReadCloser, int64, error) {
-	i := part.start / rec.Manifest.ChunkSize
-	within := part.start - i*rec.Manifest.ChunkSize
-	n := min(part.length, rec.Manifest.Length(i)-within)
-	body, err := s.opts.Store.Open(ctx, rec.chunkName(i), within, n)
-	return body, n, err
+// parts are the pieces of chunks that a part of the content consists of.
+func (r *record) parts(part span) []Part {
+	var out []Part
+	for part.length > 0 {
+		i := part.start / r.Manifest.ChunkSize
+		within := part.start - i*r.Manifest.ChunkSize
+		n := min(part.length, r.Manifest.Length(i)-within)
+		out = append(out, Part{r.chunkName(i), within, n})
+		part = span{part.start + n, part.length - n}
+	}
+	return out
 }
 
 // explainGap: a chunk that is not there means that the Index was behind.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"syscall/js"
 
 	"github.com/syumai/workers/cloudflare"
@@ -79,14 +80,9 @@ func (s *R2) Get(_ context.Context, name string) ([]byte, error) {
 
 // Open implements Store.
 func (s *R2) Open(_ context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	o, err := await(s.binding.Call("get", name, object(map[string]any{
-		"range": map[string]any{"offset": offset, "length": length},
-	})))
+	o, err := s.part(Part{name, offset, length})
 	if err != nil {
-		return nil, failed("get", name, err)
-	}
-	if absent(o) {
-		return nil, ErrNotExist
+		return nil, err
 	}
 	return &r2Body{object: o, length: length}, nil
 }
@@ -120,6 +116,61 @@ func (b *r2Body) WriteTo(w io.Writer) (int64, error) {
 }
 
 func (b *r2Body) Close() error { return nil }
+
+// Send implements Sender: the platform pipes one object after another into a
+// stream of the whole length, as fast as the client takes it.
+func (s *R2) Send(_ context.Context, w http.ResponseWriter, parts []Part) error {
+	raw, ok := w.(interface{ WriteRawJSBody(js.Value) })
+	if !ok {
+		return fmt.Errorf("send %s: the answer is %T, which takes no stream", parts[0].Name, w)
+	}
+	first, err := s.part(parts[0])
+	if err != nil {
+		return err
+	}
+	var total int64
+	for _, p := range parts {
+		total += p.Length
+	}
+	stream := js.Global().Get("FixedLengthStream").New(total)
+	raw.WriteRawJSBody(stream.Get("readable"))
+	go s.pipe(first, parts[1:], stream.Get("writable"))
+	return nil
+}
+
+// pipe ends with the client, or with an error that breaks the answer off.
+func (s *R2) pipe(object js.Value, rest []Part, to js.Value) {
+	keep := map[string]any{"preventClose": true}
+	for {
+		_, err := await(object.Get("body").Call("pipeTo", to, keep))
+		if err == nil && len(rest) == 0 {
+			_, _ = await(to.Call("close")) // fails when the client has gone
+			return
+		}
+		if err == nil {
+			object, err = s.part(rest[0])
+			rest = rest[min(1, len(rest)):]
+		}
+		if err != nil {
+			_, _ = await(to.Call("abort", err.Error())) // it may have been the stream that failed
+			return
+		}
+	}
+}
+
+// part asks for bytes of an object.
+func (s *R2) part(p Part) (js.Value, error) {
+	o, err := await(s.binding.Call("get", p.Name, object(map[string]any{
+		"range": map[string]any{"offset": p.Offset, "length": p.Length},
+	})))
+	if err != nil {
+		return o, failed("get", p.Name, err)
+	}
+	if absent(o) {
+		return o, ErrNotExist
+	}
+	return o, nil
+}
 
 // List implements Store.
 func (s *R2) List(_ context.Context, prefix string, limit int) ([]Object, error) {

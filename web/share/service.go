@@ -40,6 +40,10 @@ var DefaultLimits = wire.Limits{
 	UploadTime:    24 * 60 * 60,
 }
 
+// patience is how long one request may take, at most a chunk of 8 MiB or, of
+// the whole content, what a line carries in this time.
+const patience = 10 * time.Minute
+
 // Service is the handler; its paths begin with wire.Root.
 type Service struct {
 	opts   Options
@@ -90,6 +94,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
+	// A chunk may take long on a slow line, yet not for ever; a host may have
+	// set shorter times for its other answers. A Worker has neither deadline.
+	c, until := http.NewResponseController(w), time.Now().Add(patience)
+	_, _ = c.SetReadDeadline(until), c.SetWriteDeadline(until)
 	if err := s.admit(r); err != nil {
 		s.fail(w, r, err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -38,6 +39,21 @@ type Taker interface {
 
 // ErrMismatch is what a Taker answers for other bytes than were promised.
 var ErrMismatch = errors.New("other bytes than promised")
+
+// A Sender is a Store that sends several objects as one body without passing
+// them through Go's memory. The Workers package would queue all of a long body
+// before the client has taken any of it.
+type Sender interface {
+	// Send begins to send the parts one behind another. It answers ErrNotExist,
+	// having sent nothing, when the first is not there.
+	Send(ctx context.Context, w http.ResponseWriter, parts []Part) error
+}
+
+// A Part is some bytes of an object.
+type Part struct {
+	Name           string
+	Offset, Length int64
+}
 
 // An Object is an entry of a listing.
 type Object struct {
