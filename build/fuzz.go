@@ -40,7 +40,7 @@ func fuzzAll(ctx context.Context, total *counts, each time.Duration) error {
 	}
 	for _, t := range targets {
 		start := time.Now()
-		c := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "./"+t.dir)
+		c := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=10x", "./"+t.dir)
 		c.Env = append(os.Environ(), "CGO_ENABLED=0")
 		out, err := c.CombinedOutput()
 		if err != nil {

@@ -3,11 +3,8 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,31 +108,6 @@ func (a *agent) logText() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.log.String()
-}
-
-// get asks the agent's HTTP interface with its token.
-func (a *agent) get(t *testing.T, path string, into any) {
-	t.Helper()
-	u, err := url.Parse(a.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.Scheme+"://"+u.Host+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+u.Query().Get("token"))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s", path, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		t.Fatalf("GET %s: %v", path, err)
-	}
 }
 
 // page is a tab of the browser, watched.

@@ -154,7 +154,7 @@ func TestTheModuleComesInTheBestEncoding(t *testing.T) {
 		{"", "", "\x00asm plain"},
 	} {
 		r := get(t, h, "/assets/tideline.wasm", "Accept-Encoding", c.accept)
-		if got := body(t, r); r.StatusCode != 200 || r.Header.Get("Content-Encoding") != c.coding || got != c.body {
+		if got := body(t, r); r.StatusCode != http.StatusOK || r.Header.Get("Content-Encoding") != c.coding || got != c.body {
 			t.Errorf("%q: %d %q %q", c.accept, r.StatusCode, r.Header.Get("Content-Encoding"), got)
 		}
 		if r.Header.Get("Content-Type") != "application/wasm" || r.Header.Get("Vary") != "Accept-Encoding" {
