@@ -14,15 +14,15 @@ import (
 )
 
 // loadTrace parses a recorded trace whole.
-func loadTrace(b testing.TB, name string) (trace.Options, []trace.Op) {
-	b.Helper()
-	in, ok := read(b, filepath.Join(golden.Dir(b, "bfc"), name+".trace"))
+func loadTrace(tb testing.TB, name string) (trace.Options, []trace.Op) {
+	tb.Helper()
+	in, ok := read(tb, filepath.Join(golden.Dir(tb, "bfc"), name+".trace"))
 	if !ok {
-		b.Fatalf("no trace %s", name)
+		tb.Fatalf("no trace %s", name)
 	}
 	r, err := trace.NewReader(bytes.NewReader(in))
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	var ops []trace.Op
 	for {
@@ -31,7 +31,7 @@ func loadTrace(b testing.TB, name string) (trace.Options, []trace.Op) {
 			return r.Options, ops
 		}
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		if op.Kind == trace.Alloc || op.Kind == trace.Free {
 			ops = append(ops, op)

@@ -131,22 +131,22 @@ func (t *tally) RegionRefused(int64)              { t.refused++ }
 func (t *tally) RegionGiven(uint64, int64)        { t.given++ }
 
 // run plays the soak; each, if not nil, is called after every step.
-func (s soak) run(t testing.TB, p bfc.Profile, each func(a *bfc.Allocator)) (a *bfc.Allocator, seen *tally, hash uint64, fails, live int) {
-	t.Helper()
+func (s soak) run(tb testing.TB, p bfc.Profile, each func(a *bfc.Allocator)) (a *bfc.Allocator, seen *tally, hash uint64, fails, live int) {
+	tb.Helper()
 	s.space.Card = alloc.NewCard(s.space.Card.Capacity()) // every run has a card of its own
 	sub, err := alloc.NewSpace(s.space)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	seen = &tally{}
 	s.o.Observer, s.o.Profile = seen, p
 	if a, err = bfc.New(sub, s.o); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var counter alloc.Counter
 	if s.stamped {
 		if err := a.SetCounter(&counter); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	const base = 0x7f0000000000
@@ -159,7 +159,7 @@ func (s soak) run(t testing.TB, p bfc.Profile, each func(a *bfc.Allocator)) (a *
 		if len(blocks) > 0 && r%100 >= 55 {
 			j := x.next() % uint64(len(blocks))
 			if err := a.Free(blocks[j]); err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			blocks[j] = blocks[len(blocks)-1]
 			blocks = blocks[:len(blocks)-1]
