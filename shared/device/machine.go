@@ -40,6 +40,55 @@ type Card struct {
 	Preset *Preset
 	m      *Machine
 	memory *alloc.Card
+	real   bool // put in by Add
+}
+
+// Add puts a card into the machine that a driver knows, with what others hold
+// of it now, the program's own context included. The preset is its description
+// and its name the card's: whoever asks for that preset gets this very card.
+func (m *Machine) Add(p *Preset, held int64) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	for _, c := range m.cards {
+		if c.Name == p.Name {
+			return fmt.Errorf("card %s is there already", p.Name)
+		}
+	}
+	if _, ok := Find(p.Name); ok {
+		return fmt.Errorf("card %s has the name of a virtual kind of card", p.Name)
+	}
+	c := &Card{Name: p.Name, Preset: p, m: m, memory: alloc.NewCard(p.Total.Value), real: true}
+	if !c.memory.Hold(held) {
+		return fmt.Errorf("card %s of %d bytes cannot hold %d", p.Name, p.Total.Value, held)
+	}
+	m.cards = append(m.cards, c)
+	return nil
+}
+
+// Find returns the preset of a name: a real card's of this machine, or a kind
+// that any machine can have.
+func (m *Machine) Find(name string) (*Preset, bool) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	for _, c := range m.cards {
+		if c.real && c.Name == name {
+			return c.Preset, true
+		}
+	}
+	return Find(name)
+}
+
+// Real lists the presets of the cards that Add put in, in that order.
+func (m *Machine) Real() []*Preset {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	var out []*Preset
+	for _, c := range m.cards {
+		if c.real {
+			out = append(out, c.Preset)
+		}
+	}
+	return out
 }
 
 // Card returns the card of that name, making it from the preset when it is
@@ -48,6 +97,9 @@ func (m *Machine) Card(name string, p *Preset) (*Card, error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	for _, c := range m.cards {
+		if c.real && c.Preset == p {
+			return c, nil // there is one such card, whatever the workload calls it
+		}
 		if c.Name != name {
 			continue
 		}

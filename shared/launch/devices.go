@@ -58,7 +58,7 @@ func assemble(w *api.Workload, m *device.Machine) (*hardware, error) {
 // card finds the card and takes off it what others hold and what this run's
 // driver context needs.
 func (h *hardware) card(d *api.Device, m *device.Machine) (*device.Card, error) {
-	p, ok := device.Find(d.Preset)
+	p, ok := m.Find(d.Preset)
 	if !ok {
 		return nil, fmt.Errorf("unknown device preset %q", d.Preset)
 	}

@@ -43,7 +43,14 @@ type concrete struct {
 // Start checks the workload, makes its devices and tells what they are. An
 // error is api.Problems where the workload is at fault.
 func Start(w api.Workload, o Options) (*Runner, error) {
-	if p := w.Validate(Known()); len(p) > 0 {
+	if o.Machine == nil {
+		o.Machine = device.NewMachine(nil)
+	}
+	known := Known()
+	for _, p := range o.Machine.Real() {
+		known.Presets = append(known.Presets, p.Name)
+	}
+	if p := w.Validate(known); len(p) > 0 {
 		return nil, p
 	}
 	w = *w.Clone()
@@ -53,9 +60,6 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 	}
 	if o.Backend == nil {
 		o.Backend = sim.New()
-	}
-	if o.Machine == nil {
-		o.Machine = device.NewMachine(nil)
 	}
 	hw, err := assemble(&w, o.Machine)
 	if err != nil {
