@@ -239,31 +239,33 @@ func (b *Backend) post(o *order) exec.Span {
 	return exec.Span{Begin: t.end, End: t.end}
 }
 
-// after lets an order wait for everything whose end was promised up to a time:
-// on each stream that is the last such work.
-func (b *Backend) after(o *order, until int64) {
-	if until == 0 {
-		return
-	}
+// hazards calls f with every copy under way that touches memory in a way that
+// does not go with what is about to be done with it. Memory counts, not what
+// the executor says of times: it may have been freed and handed out again
+// since a copy of it was ordered, and the precise copies to wait for are fewer
+// than all that end before a time.
+func (b *Backend) hazards(r exec.Ref, writes bool, f func(*ticket)) {
 	for _, t := range b.copies {
-		if t.end <= until && !t.done.Load() {
-			o.waits = append(o.waits, t)
-		}
-	}
-}
-
-// hazards lets an order wait for copies under way that touch what it touches:
-// memory may have been freed and handed out again since they were ordered.
-func (b *Backend) hazards(o *order, r exec.Ref, writes bool) {
-	for _, t := range b.copies {
-		if overlap(t.to, r) || writes && overlap(t.from, r) {
-			o.waits = append(o.waits, t)
+		if !t.done.Load() && (overlap(t.to, r) || writes && overlap(t.from, r)) {
+			f(t)
 		}
 	}
 }
 
 func overlap(a, b exec.Ref) bool {
-	return a.Device == b.Device && a.Device != host && a.Address < b.Address+uint64(b.Bytes) && b.Address < a.Address+uint64(a.Bytes)
+	return a.Device == b.Device && a.Address < b.Address+uint64(b.Bytes) && b.Address < a.Address+uint64(a.Bytes)
+}
+
+// kernelHazards does so for all that a kernel touches. An update writes into
+// inputs, so that they all count as written.
+func (b *Backend) kernelHazards(k *exec.Kernel, f func(*ticket)) {
+	for _, r := range k.In {
+		b.hazards(r, true, f)
+	}
+	for _, r := range k.Out {
+		b.hazards(r, true, f)
+	}
+	b.hazards(k.Workspace, true, f)
 }
 
 // Launch implements exec.Backend. An error that only the card finds comes with
@@ -282,14 +284,7 @@ func (b *Backend) Launch(k *exec.Kernel) (exec.Span, error) {
 	}
 	o := b.order(b.ticket(l, event.StreamCompute, k.Node.Name))
 	o.cmds = append(o.cmds, cmds...)
-	b.after(o, k.After)
-	for _, r := range k.In {
-		b.hazards(o, r, false)
-	}
-	for _, r := range k.Out {
-		b.hazards(o, r, true)
-	}
-	b.hazards(o, k.Workspace, true)
+	b.kernelHazards(k, func(t *ticket) { o.waits = append(o.waits, t) })
 	return b.post(o), nil
 }
 
@@ -307,7 +302,7 @@ func (b *Backend) onHost(k *exec.Kernel) (exec.Span, error) {
 	if k.Workspace.Bytes > 0 {
 		c.Temp = b.Bytes(k.Workspace)
 	}
-	b.arrived(k.After)
+	b.kernelHazards(k, func(t *ticket) { t.lane.wait(t) })
 	if err := b.Err(); err != nil {
 		return exec.Span{}, err
 	}
@@ -316,16 +311,6 @@ func (b *Backend) onHost(k *exec.Kernel) (exec.Span, error) {
 		return exec.Span{}, err
 	}
 	return exec.Span{Begin: begin, End: b.clock.Now()}, nil
-}
-
-// arrived waits for all copies whose end was promised up to a time: an op in
-// place has one under what it writes, which the executor does not wait for.
-func (b *Backend) arrived(until int64) {
-	for i := len(b.copies) - 1; i >= 0 && until > 0; i-- {
-		if t := b.copies[i]; t.end <= until && !t.done.Load() {
-			t.lane.wait(t)
-		}
-	}
 }
 
 func (b *Backend) views(dst [][]byte, refs []exec.Ref, op string) ([][]byte, error) {
@@ -364,7 +349,6 @@ func (b *Backend) Copy(c *exec.Copy) (exec.Span, error) {
 	t.from, t.to = c.From, c.To
 	o := b.order(t)
 	o.move = m
-	b.after(o, c.After)
 	for _, end := range []*lane{from, to} {
 		if end == nil {
 			continue
@@ -373,10 +357,12 @@ func (b *Backend) Copy(c *exec.Copy) (exec.Span, error) {
 			o.waits = append(o.waits, last)
 		}
 	}
-	b.hazards(o, c.From, false)
-	b.hazards(o, c.To, true)
+	wait := func(t *ticket) { o.waits = append(o.waits, t) }
+	b.hazards(c.From, false, wait)
+	b.hazards(c.To, true, wait)
+	span := b.post(o)
 	b.copies = append(b.copies, t)
-	return b.post(o), nil
+	return span, nil
 }
 
 func (b *Backend) transfer(c *exec.Copy, from, to *lane) (transfer, error) {

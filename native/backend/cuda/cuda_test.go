@@ -463,3 +463,37 @@ func TestChildUsesCuBLAS(t *testing.T) {
 		}
 	}
 }
+
+// A workload that asks for the real card by its own name gets limits from what
+// is free on it, as TensorFlow does, and the name in its facts.
+func TestWorkloadAsksForTheCardItself(t *testing.T) {
+	settings(t, map[string]int64{"SET_MEMORY": 4 << 30, "SET_HELD": 500 << 20})
+	d := open(t)
+	m, err := d.Machine(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := small("mlp", 16, 3, true)
+	w.Devices[0].Preset = "cuda:0"
+	a := newApart()
+	b := d.Backend(nil)
+	data, _ := digits(t)
+	res, err := launch.Run(w, launch.Options{Strings: a.table, Sink: b.Timed(a), Backend: b, Data: data, Machine: m})
+	if err != nil || res.Reason != event.EndDone {
+		t.Fatalf("%v %s", err, res.Message)
+	}
+	free := int64(4<<30 - 500<<20 - 8<<20)
+	if got, want := res.Devices[1].Limit, free-1050<<20; got != want {
+		t.Errorf("limit %d, want %d", got, want)
+	}
+	for _, e := range a.events {
+		if e.Kind == event.DeviceFacts && e.Device == 1 && !strings.Contains(a.table.At(e.Text), "Fake GPU 0") {
+			t.Errorf("facts %s", a.table.At(e.Text))
+		}
+	}
+	w.Devices[0].Preset = "cuda:1"
+	if _, err := launch.Start(w, launch.Options{Machine: m}); err == nil {
+		t.Error("a card that is not there was given")
+	}
+	closeAll(t, d)
+}

@@ -60,7 +60,7 @@ func Environment(source, shim string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -I" + include, "CGO_LDFLAGS=-L" + lib}, nil
+	return []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations -I" + include, "CGO_LDFLAGS=-L" + lib}, nil
 }
 
 // Fake builds the fake driver as a shared library.
