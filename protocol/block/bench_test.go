@@ -82,6 +82,28 @@ func BenchmarkDecode(b *testing.B) {
 					bytes += len(frames[len(frames)-1])
 				}
 			}
+			b.Run(shape.name+"/"+c.name+"/pieces", func(b *testing.B) {
+				b.ReportAllocs()
+				d := block.NewDecoder()
+				into := make([]event.Event, 0, 1024)
+				for b.Loop() {
+					for _, f := range frames {
+						frame, _, err := block.Next(f)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if err = d.Begin(frame); err != nil {
+							b.Fatal(err)
+						}
+						for d.Left() > 0 {
+							if into, err = d.More(into[:0], cap(into)); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
+				}
+				perEvent(b, len(events), bytes)
+			})
 			b.Run(shape.name+"/"+c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				d := block.NewDecoder()

@@ -15,8 +15,11 @@ type Decoder struct {
 	gap     int
 	inflate inflater
 	heads   []head
-	allocs  []uint32 // where in the result the block's allocations are
+	allocs  []liveBlock // the block's allocations so far
 	p       predictor
+	cols    [numColumns]input // of the block being decoded
+	count   int               // its events
+	done    int               // of them
 }
 
 // head is a row of the table of heads.
@@ -48,29 +51,63 @@ func (d *Decoder) AllowStringGap(n int) { d.gap = n }
 // unknown kind are skipped. On an error into is returned as it was. Checksums
 // are left to Next.
 func (d *Decoder) Decode(frame []byte, into []event.Event) ([]event.Event, error) {
-	return d.decode(frame, into, true, true)
+	return d.decode(frame, into, d.whole, true)
 }
 
 // DecodePayload is Decode for a payload that the caller has inflated, as a
 // browser can natively.
 func (d *Decoder) DecodePayload(h *Header, raw []byte, into []event.Event) ([]event.Event, error) {
-	return d.payload(h, raw, into, true, true)
+	return d.payload(h, raw, into, d.whole, true)
 }
+
+// Begin starts on a whole block, as Next returned it, and gathers its strings;
+// More then gives its events. A thousand at a time stay in the processor's
+// cache while they are used, which a block of 64k does not.
+func (d *Decoder) Begin(frame []byte) error {
+	d.count, d.done = 0, 0
+	_, err := d.decode(frame, nil, d.begin, true)
+	return err
+}
+
+// More appends the next events of the block, at most n, to into: none at its
+// end. On an error into is returned as it was; what came before was sound as
+// far as the block's checksum and codings can tell.
+func (d *Decoder) More(into []event.Event, n int) ([]event.Event, error) {
+	n = min(n, d.count-d.done)
+	if n <= 0 {
+		return into, nil
+	}
+	out, err := d.some(into, n)
+	if err == nil && d.done == d.count {
+		err = d.end()
+	}
+	if err != nil {
+		d.count, d.done = 0, 0
+		return into, err
+	}
+	return out, nil
+}
+
+// Left is how many events More has still to give.
+func (d *Decoder) Left() int { return d.count - d.done }
 
 // DecodeEvents is Decode without the strings: Strings stays as it is, and no
 // string need have been seen before. Ids stay numbers that another table may
 // resolve. For random access.
 func (d *Decoder) DecodeEvents(frame []byte, into []event.Event) ([]event.Event, error) {
-	return d.decode(frame, into, true, false)
+	return d.decode(frame, into, d.whole, false)
 }
 
 // DecodeStrings gathers the strings of a whole block and leaves its events.
 func (d *Decoder) DecodeStrings(frame []byte) error {
-	_, err := d.decode(frame, nil, false, true)
+	_, err := d.decode(frame, nil, nil, true)
 	return err
 }
 
-func (d *Decoder) decode(frame []byte, into []event.Event, events, strings bool) ([]event.Event, error) {
+// events is what is done with a block's columns of events; nil: nothing.
+type events func(h *Header, into []event.Event) ([]event.Event, error)
+
+func (d *Decoder) decode(frame []byte, into []event.Event, take events, strings bool) ([]event.Event, error) {
 	h, err := ParseHeader(frame)
 	if err != nil {
 		return into, err
@@ -87,37 +124,38 @@ func (d *Decoder) decode(frame []byte, into []event.Event, events, strings bool)
 			return into, err
 		}
 	}
-	return d.payload(&h, raw, into, events, strings)
+	return d.payload(&h, raw, into, take, strings)
 }
 
-func (d *Decoder) payload(h *Header, raw []byte, into []event.Event, events, strings bool) ([]event.Event, error) {
-	cols, err := split(raw)
+func (d *Decoder) payload(h *Header, raw []byte, into []event.Event, take events, strings bool) ([]event.Event, error) {
+	err := split(&d.cols, raw)
 	if err != nil {
 		return into, err
 	}
 	var lengths []int
 	if strings {
-		if lengths, err = d.checkStrings(h, &cols); err != nil {
+		if lengths, err = d.checkStrings(h, &d.cols); err != nil {
 			return into, err
 		}
 	}
 	out := into
-	if events && h.Kind == Events {
-		if out, err = d.events(h, &cols, into); err != nil {
+	if take != nil && h.Kind == Events {
+		if out, err = take(h, into); err != nil {
 			return into, err
 		}
 	}
-	d.addStrings(h, lengths, cols[colStringBytes].b)
+	d.addStrings(h, lengths, d.cols[colStringBytes].b)
 	return out, nil
 }
 
 // split parts a payload into its columns. Columns beyond those known are
 // ignored.
-func split(raw []byte) (cols [numColumns]input, err error) {
+func split(cols *[numColumns]input, raw []byte) error {
+	*cols = [numColumns]input{}
 	in := input{b: raw}
 	n := in.uvarint()
 	if n > uint64(len(raw)) {
-		return cols, fmt.Errorf("%w: %d columns in %d bytes", ErrCorrupt, n, len(raw))
+		return fmt.Errorf("%w: %d columns in %d bytes", ErrCorrupt, n, len(raw))
 	}
 	var lengths [numColumns]uint64
 	for i := range n {
@@ -127,17 +165,17 @@ func split(raw []byte) (cols [numColumns]input, err error) {
 		}
 	}
 	if in.bad {
-		return cols, fmt.Errorf("%w: the table of columns is cut short", ErrCorrupt)
+		return fmt.Errorf("%w: the table of columns is cut short", ErrCorrupt)
 	}
 	rest := raw[in.n:]
 	for i, l := range lengths {
 		if l > uint64(len(rest)) {
-			return cols, fmt.Errorf("%w: column %d has %d bytes, %d are left", ErrCorrupt, i, l, len(rest))
+			return fmt.Errorf("%w: column %d has %d bytes, %d are left", ErrCorrupt, i, l, len(rest))
 		}
 		cols[i].b = rest[:l]
 		rest = rest[l:]
 	}
-	return cols, nil
+	return nil
 }
 
 // input is a column being read. Reading past its end gives zeros and sets bad,
@@ -261,20 +299,49 @@ func (d *Decoder) parseHeads(b []byte) error {
 	return nil
 }
 
-// events decodes the columns of events.
-func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event) ([]event.Event, error) {
-	count := int(h.Events)
-	if count > len(cols[colHead].b) {
-		return nil, fmt.Errorf("%w: %d events but %d bytes of heads", ErrCorrupt, count, len(cols[colHead].b))
+// whole decodes all events.
+func (d *Decoder) whole(h *Header, into []event.Event) ([]event.Event, error) {
+	if _, err := d.begin(h, nil); err != nil {
+		return nil, err
 	}
-	if err := d.parseHeads(cols[colHeads].b); err != nil {
+	out, err := d.some(into, d.count)
+	if err != nil {
+		return nil, err
+	}
+	return out, d.end()
+}
+
+// begin makes ready to decode the events of the block.
+func (d *Decoder) begin(h *Header, _ []event.Event) ([]event.Event, error) {
+	count := int(h.Events)
+	if count > len(d.cols[colHead].b) {
+		return nil, fmt.Errorf("%w: %d events but %d bytes of heads", ErrCorrupt, count, len(d.cols[colHead].b))
+	}
+	if err := d.parseHeads(d.cols[colHeads].b); err != nil {
 		return nil, err
 	}
 	d.p.reset()
 	d.p.time = h.FirstTime
-	d.allocs = slices.Grow(d.allocs[:0], count)
+	d.allocs = d.allocs[:0]
+	d.count, d.done = count, 0
+	return nil, nil
+}
+
+// end checks that the events took up all of the columns.
+func (d *Decoder) end() error {
+	for i := colHead; i < numColumns; i++ {
+		if c := &d.cols[i]; c.bad || c.n != len(c.b) {
+			return fmt.Errorf("%w: %d events do not use up column %d exactly (%d of %d bytes)", ErrCorrupt, d.count, i, c.n, len(c.b))
+		}
+	}
+	return nil
+}
+
+// some decodes the next n events.
+func (d *Decoder) some(into []event.Event, n int) ([]event.Event, error) {
+	cols := &d.cols
 	at := len(into)
-	out := slices.Grow(into, count)[:at+count]
+	out := slices.Grow(into, n)[:at+n]
 	events := out[at:]
 	for i := range events {
 		row, ok := cols[colHead].short()
@@ -282,7 +349,7 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 			row = cols[colHead].long()
 		}
 		if row >= uint64(len(d.heads)) {
-			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, i, row, len(d.heads))
+			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, d.done+i, row, len(d.heads))
 		}
 		hd := &d.heads[row]
 		e := &events[i]
@@ -310,20 +377,16 @@ func (d *Decoder) events(h *Header, cols *[numColumns]input, into []event.Event)
 		switch hd.model {
 		case modelAlloc:
 			d.alloc(e, coding, cols)
-			d.allocs = append(d.allocs, uint32(i))
+			d.allocs = append(d.allocs, liveBlock{e.Address, e.Size})
 		case modelFree:
-			if !d.free(e, coding, cols, events) {
-				return nil, fmt.Errorf("%w: event %d frees an allocation that the block does not have", ErrCorrupt, i)
+			if !d.free(e, coding, cols) {
+				return nil, fmt.Errorf("%w: event %d frees an allocation that the block does not have", ErrCorrupt, d.done+i)
 			}
 		default:
 			d.plain(e, coding, cols)
 		}
 	}
-	for i := colHead; i < numColumns; i++ {
-		if c := &cols[i]; c.bad || c.n != len(c.b) {
-			return nil, fmt.Errorf("%w: %d events do not use up column %d exactly (%d of %d bytes)", ErrCorrupt, count, i, c.n, len(c.b))
-		}
-	}
+	d.done += n
 	return out, nil
 }
 
@@ -449,7 +512,7 @@ func (d *Decoder) alloc(e *event.Event, coding uint16, cols *[numColumns]input) 
 
 // free mirrors Encoder.free. It reports false for a distance that leads
 // nowhere.
-func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input, events []event.Event) bool {
+func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input) bool {
 	p := &d.p
 	last := &p.last[e.Kind]
 	e.Op, e.Tensor, e.ID, e.Requested = 0, 0, 0, 0
@@ -466,8 +529,8 @@ func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input, e
 		if distance == 0 || distance > uint64(len(d.allocs)) {
 			return false
 		}
-		of := &events[d.allocs[len(d.allocs)-int(distance)]]
-		e.Address, e.Size = of.Address, of.Size
+		of := &d.allocs[len(d.allocs)-int(distance)]
+		e.Address, e.Size = of.address, of.size
 	case addressPages:
 		e.Address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
 	case addressBytes:

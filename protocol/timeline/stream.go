@@ -27,6 +27,15 @@ type Stream struct {
 	damage   []Damage
 	complete bool
 	scratch  []event.Event
+	open     piece // the block that Some is in
+}
+
+// piece is a block that is given in pieces.
+type piece struct {
+	h      block.Header
+	offset int64
+	size   int
+	again  int // events at its beginning that were given before
 }
 
 // NewStream begins to read. Errors are ErrNotTimeline, whose text says what
@@ -76,6 +85,49 @@ func (s *Stream) Complete() bool { return s.complete }
 // missing before it, to into. It returns io.EOF at the end of the bytes; then
 // Damage tells whether that was everything.
 func (s *Stream) Next(into []event.Event) ([]event.Event, error) {
+	at := len(into)
+	for {
+		next := s.next
+		out, err := s.block(into)
+		if err != nil {
+			return out, err
+		}
+		if out, err = s.rest(out, block.MaxEvents); err != nil {
+			// A faulty block is left out whole: what is missing before it is told
+			// together with it.
+			s.next = next
+			into = into[:at]
+			continue
+		}
+		if into = out; len(into) > at {
+			return into, nil
+		}
+	}
+}
+
+// Some is Next in pieces of at most n events and a Lost: those of a block that
+// turns out to be faulty are given up to the fault. A few thousand events at a
+// time stay in the processor's cache while they are used.
+func (s *Stream) Some(into []event.Event, n int) ([]event.Event, error) {
+	at := len(into)
+	for {
+		if s.dec.Left() == 0 {
+			out, err := s.block(into)
+			if err != nil {
+				return out, err
+			}
+			into = out
+		}
+		into, _ = s.rest(into, n)
+		if len(into) > at {
+			return into, nil
+		}
+	}
+}
+
+// block begins the next block that has something to give, after a Lost event
+// if some are missing before it.
+func (s *Stream) block(into []event.Event) ([]event.Event, error) {
 	for {
 		frame, h, offset, err := s.frame()
 		if errors.Is(err, io.EOF) {
@@ -95,28 +147,46 @@ func (s *Stream) Next(into []event.Event) ([]event.Event, error) {
 			}
 			continue
 		}
-		at := len(into)
-		into = s.before(into, &h)
-		out, err := s.decode(frame, &h, offset, into)
-		if err != nil {
+		if err := s.begin(frame, &h, offset); err != nil {
 			s.lose(offset, int64(len(frame)), err)
 			s.promise(&h)
-			into = into[:at]
 			continue
 		}
+		into = s.before(into, &h)
+		s.open = piece{h: h, offset: offset, size: len(frame)}
 		if h.Kind == block.Events {
 			if s.began && h.First < s.next { // partly sent again
-				n := int(s.next - h.First)
-				kept := copy(out[len(into):], out[len(into)+n:])
-				out = out[:len(into)+kept]
+				s.open.again = int(s.next - h.First)
 			}
-			s.began, s.next, s.time = true, h.Next(), h.LastTime
+			s.began = true
+			s.next = max(s.next, h.First)
+		}
+		return into, nil
+	}
+}
+
+// rest appends up to n more events of the block that was begun. What is wrong
+// with it is told as damage, too.
+func (s *Stream) rest(into []event.Event, n int) ([]event.Event, error) {
+	for s.dec.Left() > 0 {
+		at := len(into)
+		out, err := s.dec.More(into, n)
+		if err != nil {
+			s.lose(s.open.offset, int64(s.open.size), err)
+			s.promise(&s.open.h)
+			return into, err
+		}
+		if skip := min(s.open.again, len(out)-at); skip > 0 {
+			s.open.again -= skip
+			out = out[:at+copy(out[at:], out[at+skip:])]
 		}
 		if len(out) > at {
+			s.next += uint64(len(out) - at)
+			s.time = out[len(out)-1].Time
 			return out, nil
 		}
-		into = out
 	}
+	return into, nil
 }
 
 // before appends a Lost event when events are missing before a block.
@@ -144,17 +214,17 @@ func (s *Stream) lostEvent(n uint64) event.Event {
 	return event.Event{Kind: event.Lost, Time: s.time, Size: int64(n), Step: event.NoStep}
 }
 
-// decode decodes a block. Strings that were lost with an earlier block read as
-// empty, which is told, but costs no event.
-func (s *Stream) decode(frame []byte, h *block.Header, offset int64, into []event.Event) ([]event.Event, error) {
-	out, err := s.dec.Decode(frame, into)
+// begin begins to decode a block. Strings that were lost with an earlier block
+// read as empty, which is told, but costs no event.
+func (s *Stream) begin(frame []byte, h *block.Header, offset int64) error {
+	err := s.dec.Begin(frame)
 	gap := int(h.StringBase) - s.dec.Strings().Len()
 	if !errors.Is(err, block.ErrStringGap) || gap > block.MaxStrings {
-		return out, err
+		return err
 	}
 	s.damage = append(s.damage, Damage{Block: s.number - 1, Offset: offset, Err: err})
 	s.dec.AllowStringGap(gap)
-	return s.dec.Decode(frame, into)
+	return s.dec.Begin(frame)
 }
 
 // promise remembers how far the events of a damaged block would have reached.
@@ -172,7 +242,7 @@ func (s *Stream) lose(offset, n int64, err error) {
 // Replay gives all remaining events to sink.
 func (s *Stream) Replay(sink event.Sink) error {
 	for {
-		events, err := s.Next(s.scratch[:0])
+		events, err := s.Some(s.scratch[:0], 1024)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -40,16 +40,41 @@ func write(tb testing.TB, events int, opts block.Options) made {
 	return m
 }
 
-// read reads all of a stream.
+// read reads all of a stream, by blocks and in pieces, which must agree.
 func read(tb testing.TB, r io.Reader) ([]event.Event, *timeline.Stream) {
 	tb.Helper()
-	s, err := timeline.NewStream(r)
+	b, err := io.ReadAll(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := timeline.NewStream(bytes.NewReader(b))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	var out []event.Event
 	if err := s.Replay(event.SinkFunc(func(e *event.Event) { out = append(out, *e) })); err != nil {
 		tb.Fatal(err)
+	}
+	for _, n := range []int{0, 1, 7, 1000} { // 0: whole blocks
+		p, err := timeline.NewStream(bytes.NewReader(b))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var some []event.Event
+		for err == nil {
+			if n == 0 {
+				some, err = p.Next(some)
+			} else {
+				some, err = p.Some(some, n)
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			tb.Fatal(err)
+		}
+		same(tb, some, out)
+		if len(p.Damage()) != len(s.Damage()) || p.Complete() != s.Complete() {
+			tb.Fatalf("in pieces of %d the damage is %v, not %v", n, p.Damage(), s.Damage())
+		}
 	}
 	return out, s
 }
