@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"io"
 	"os"
 	"os/exec"
@@ -174,9 +178,49 @@ func (p *page) watch(messages func(func(chromedp.ConsoleMessage, error) bool)) {
 	}
 }
 
-// quiet fails the test when the console has spoken of errors.
+// listen notes what the page itself tells of failures.
+func (p *page) listen() {
+	p.t.Helper()
+	p.do("listen to the page's messages", chromedp.Evaluate[chromedp.Void](`(() => {
+		globalThis.told = [];
+		const toast = document.querySelector("#toast");
+		new MutationObserver(() => { if (toast.classList.contains("bad")) told.push(toast.textContent); }).observe(toast, {attributes: true});
+	})()`))
+}
+
+// pictured takes a screenshot and fails the test unless the lanes hold a
+// picture: several colours, none of them nearly everywhere.
+func (p *page) pictured(name string) []byte {
+	p.t.Helper()
+	box := eval[[]float64](p, `(() => { const r = document.querySelector("#lanes canvas").getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; })()`)
+	shot := p.screenshot(name)
+	img, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		p.t.Fatalf("the screenshot %s: %v", name, err)
+	}
+	area := image.Rect(int(box[0])+2, int(box[1])+2, int(box[2])-2, int(box[3])-2).Intersect(img.Bounds())
+	colours := map[color.Color]int{}
+	most := 0
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			c := img.At(x, y)
+			colours[c]++
+			most = max(most, colours[c])
+		}
+	}
+	total := area.Dx() * area.Dy()
+	if len(colours) < 4 || most > total*99/100 {
+		p.t.Errorf("%s: the first lane, %v, shows %d colours, one of them on %d of %d pixels: no picture", name, area, len(colours), most, total)
+	}
+	return shot
+}
+
+// quiet fails the test when the console or the page has spoken of errors.
 func (p *page) quiet() {
 	p.t.Helper()
+	for _, told := range eval[[]string](p, `globalThis.told ?? ["nobody listened"]`) {
+		p.t.Errorf("the page says: %s", told)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.problems {

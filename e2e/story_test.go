@@ -23,6 +23,7 @@ func (p *page) open(url string) {
 	p.t.Helper()
 	p.do("open the page", chromedp.Navigate(url))
 	p.wait("the module", `document.documentElement.hasAttribute("data-ready")`)
+	p.listen()
 	p.idle()
 }
 
@@ -141,7 +142,7 @@ func TestTheWholeWay(t *testing.T) {
 		t.Errorf("the run on the agent computes, yet its accuracy is %q", acc)
 	}
 	agentPeak := p.text("#fact-peak dd")
-	p.screenshot("3-done")
+	p.pictured("3-done")
 	live := p.save()
 
 	// The same in the browser: rerun without a change, event for event.
@@ -174,7 +175,7 @@ func TestTheWholeWay(t *testing.T) {
 	if !strings.Contains(compare, "Reserved") || !strings.Contains(compare, "growth") {
 		t.Errorf("the comparison says %q", compare)
 	}
-	p.screenshot("4-compare")
+	p.pictured("4-compare")
 
 	// Saved, and opened again by a page that never saw the run.
 	saved := p.save()
@@ -190,7 +191,7 @@ func TestTheWholeWay(t *testing.T) {
 	if got := p.text("#fact-peak dd"); got != peak {
 		t.Errorf("peak %s after reopening, %s before", got, peak)
 	}
-	p.screenshot("5-reopened")
+	p.pictured("5-reopened")
 	p.quiet()
 }
 
@@ -208,7 +209,7 @@ func TestOpenARealLog(t *testing.T) {
 	if pane := p.text("#pane"); !strings.Contains(pane, "fragmented") || !strings.Contains(pane, "532.88 MiB") {
 		t.Errorf("of a fragmented pool with a largest hole of 558,759,936 bytes the page says %q", pane)
 	}
-	p.screenshot("log")
+	p.pictured("log")
 	p.quiet()
 }
 
@@ -264,7 +265,7 @@ func TestScreenshots(t *testing.T) {
 			p.click("#start-demos button:first-of-type")
 			p.wait("a run", `document.documentElement.dataset.live === "true"`)
 			p.settled()
-			png := p.screenshot("look")
+			png := p.pictured("look")
 			if wider := eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wider {
 				t.Errorf("the page is wider than its window of %d pixels", look.width)
 			}
