@@ -13,7 +13,7 @@ import (
 	"tideline/native/backend/cuda/lower"
 	"tideline/native/kernel"
 	"tideline/protocol/event"
-	shared "tideline/shared/device"
+	"tideline/shared/device"
 	"tideline/shared/exec"
 )
 
@@ -55,11 +55,11 @@ func (d *Driver) Backend(clock cpu.Clock) *Backend {
 
 // Open implements exec.Backend. The workload's cards are ours in order, or the
 // ones that its presets name as cuda:0, cuda:1.
-func (b *Backend) Open(devices []*shared.Logical) error {
+func (b *Backend) Open(devices []*device.Logical) error {
 	b.memory.Open(1)
 	b.mapped = make([]regions, len(devices))
 	b.lanes = make([]*lane, len(devices))
-	seen := map[*shared.Card]*device{}
+	seen := map[*device.Card]*gpu{}
 	for i, l := range devices {
 		if l.IsHost() {
 			continue
@@ -88,7 +88,7 @@ func (b *Backend) Open(devices []*shared.Logical) error {
 // presetPrefix begins the names of presets that are real cards.
 const presetPrefix = "cuda:"
 
-func (d *Driver) pick(preset string, next int) (*device, error) {
+func (d *Driver) pick(preset string, next int) (*gpu, error) {
 	if s, ok := strings.CutPrefix(preset, presetPrefix); ok {
 		if n, err := strconv.Atoi(s); err == nil {
 			next = n
@@ -102,7 +102,7 @@ func (d *Driver) pick(preset string, next int) (*device, error) {
 
 // Close implements exec.Backend.
 func (b *Backend) Close() {
-	used := map[*device]bool{}
+	used := map[*gpu]bool{}
 	for i, l := range b.lanes {
 		if l == nil {
 			continue

@@ -53,7 +53,7 @@ type Unused struct {
 
 // Driver is the cards of this machine, ready to work. Safe for concurrent use.
 type Driver struct {
-	devices []*device
+	devices []*gpu
 	unused  []Unused
 
 	mu     sync.Mutex

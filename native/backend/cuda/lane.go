@@ -20,7 +20,7 @@ const streams = 4
 // lane is a logical device: four streams of a card, and the events of the work
 // on them. Its fields belong to the card's goroutine unless said otherwise.
 type lane struct {
-	d       *device
+	d       *gpu
 	b       *Backend
 	streams [streams]cu.Stream
 	made    int // of streams

@@ -178,7 +178,7 @@ func (b *Backend) put(dev event.DeviceID, addr uint64, bytes int64) {
 	}
 }
 
-func (b *Backend) free(d *device, what string, f func() error) {
+func (b *Backend) free(d *gpu, what string, f func() error) {
 	err := d.do(func() error {
 		if d.broken.Load() != nil {
 			return nil // it goes with the context

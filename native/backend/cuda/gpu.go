@@ -13,10 +13,10 @@ import (
 	"tideline/native/backend/cuda/lower"
 )
 
-// device is a card with the one goroutine that speaks to it. That goroutine is
+// gpu is a card with the one goroutine that speaks to it. That goroutine is
 // locked to its thread, whose current context is the card's, so that the
 // binding's package functions reach it without a hop each.
-type device struct {
+type gpu struct {
 	card  Card
 	work  chan *order
 	ended chan struct{}
@@ -39,8 +39,8 @@ type device struct {
 // goroutine waits for it.
 const queued = 512
 
-func openDevice(c Card) (*device, error) {
-	d := &device{card: c, work: make(chan *order, queued), ended: make(chan struct{})}
+func openDevice(c Card) (*gpu, error) {
+	d := &gpu{card: c, work: make(chan *order, queued), ended: make(chan struct{})}
 	started := make(chan error)
 	go d.serve(started)
 	if err := <-started; err != nil {
@@ -51,7 +51,7 @@ func openDevice(c Card) (*device, error) {
 
 // serve is the goroutine. Its thread dies with it, as it never unlocks, and
 // with the thread whatever the driver tied to it.
-func (d *device) serve(started chan<- error) {
+func (d *gpu) serve(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ended)
 	err := d.enter()
@@ -67,7 +67,7 @@ func (d *device) serve(started chan<- error) {
 }
 
 // enter makes the context and loads the kernels.
-func (d *device) enter() error {
+func (d *gpu) enter() error {
 	ctx, err := cu.Device(d.card.Ordinal).MakeContext(cu.SchedAuto)
 	if err != nil {
 		return fmt.Errorf("make a context: %w", err)
@@ -95,7 +95,7 @@ func (d *device) enter() error {
 	return nil
 }
 
-func (d *device) leave() {
+func (d *gpu) leave() {
 	if !d.open {
 		return
 	}
@@ -108,7 +108,7 @@ func (d *device) leave() {
 
 // do runs f on the device's goroutine and waits for it. Everything handed over
 // before has been given to the driver then.
-func (d *device) do(f func() error) error {
+func (d *gpu) do(f func() error) error {
 	var err error
 	done := make(chan struct{})
 	d.work <- &order{call: func() { err = f(); close(done) }}
@@ -117,7 +117,7 @@ func (d *device) do(f func() error) error {
 }
 
 // fail notes an error of the driver. It returns it with what was attempted.
-func (d *device) fail(attempted string, err error) error {
+func (d *gpu) fail(attempted string, err error) error {
 	err = fmt.Errorf("%s on %s: %w", attempted, d.card.Name, err)
 	if fatal(err) {
 		d.broken.CompareAndSwap(nil, &err)
@@ -127,7 +127,7 @@ func (d *device) fail(attempted string, err error) error {
 
 // acquire takes the device for a run. A context that broke is made anew when
 // nobody else uses it.
-func (d *device) acquire() error {
+func (d *gpu) acquire() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b := d.broken.Load(); b != nil {
@@ -147,13 +147,13 @@ func (d *device) acquire() error {
 	return nil
 }
 
-func (d *device) release() {
+func (d *gpu) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.users--
 }
 
-func (d *device) close() {
+func (d *gpu) close() {
 	close(d.work)
 	<-d.ended
 }
