@@ -23,7 +23,10 @@ var (
 	rects   []int32
 )
 
-func main() { select {} }
+func main() {
+	session.Hurry()
+	select {}
+}
 
 // address is where a slice lies, for JavaScript to look at; 0 when empty.
 func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
@@ -83,6 +86,17 @@ func tlDraw(picture, w, h, dpr int32, t0, t1 float64, theme int32) int32 {
 		output = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rects))), 4*len(rects))
 	}
 	return int32(len(list))
+}
+
+// tlPending is 1 when the last tl_draw of a picture left some of it for the
+// next.
+//
+//go:wasmexport tl_pending
+func tlPending(picture int32) int32 {
+	if session.Pending(int(picture)) {
+		return 1
+	}
+	return 0
 }
 
 // tlPixels is where a picture's pixels lie.

@@ -46,14 +46,14 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 	low, high := l.span(p)
 	s := addressScale{l.H, low, high}
 	_, last := tl.Span()
-	end := min(v.x(last)+1, c.w)
+	end := v.x(last) + 1
 	for _, g := range p.Regions() {
-		if g.Added < v.T1 && g.Removed > v.T0 {
+		if g.Added < v.T1 && g.Removed > v.T0 && g.Offset < high && g.Offset+g.Size > low {
 			c.rect(v.x(g.Added), s.y(g.Offset+g.Size), min(v.x(g.Removed), end), s.y(g.Offset), r.palette.hole)
 		}
 	}
-	if p.Changes(v.T0, v.T1) > exactPerColumn*v.W {
-		r.addressTiles(c, s, p, v, end)
+	if showsTiles(p, v) {
+		r.addressTiles(c, s, p, v, min(end, c.x1))
 	} else {
 		r.addressBlocks(c, s, p, v, end)
 	}
@@ -66,25 +66,22 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 	r.oomMarks(c, tl, v, l.Pool)
 }
 
+// showsTiles reports whether a view holds too many blocks to draw each.
+func showsTiles(p *store.Pool, v *View) bool { return p.Changes(v.T0, v.T1) > exactPerColumn*v.W }
+
 // addressBlocks draws the blocks of the window one by one.
 func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *View, end int) {
-	r.ids = p.Overlapping(r.ids[:0], v.T0, v.T1, 0)
+	w := v.part(c.x0, c.x1)
+	r.ids = p.Overlapping(r.ids[:0], w.T0, w.T1, 0)
 	pal := &r.palette
-	perNano := float64(v.W) / float64(v.T1-v.T0)
 	perByte := float64(s.h) / float64(s.high-s.low)
 	for _, i := range r.ids {
 		b := p.Box(int(i))
 		if b.Offset < 0 || b.Offset+b.Size <= s.low || b.Offset >= s.high || v.Hide>>b.Category&1 != 0 {
 			continue
 		}
-		x0, x1 := 0, end
-		if b.Birth > v.T0 {
-			x0 = int(float64(b.Birth-v.T0) * perNano)
-		}
-		if b.Death < v.T1 {
-			x1 = int(float64(b.Death-v.T0) * perNano)
-		}
-		x1 = max(x1, x0+1)
+		x0 := v.x(b.Birth)
+		x1 := max(min(v.x(b.Death), end), x0+1)
 		y1 := s.h - int(max(float64(b.Offset-s.low)*perByte, 0)+0.5)
 		y0 := s.h - int(min(float64(b.Offset+b.Size-s.low)*perByte, float64(s.h))+0.5)
 		if y0 >= y1 {
@@ -96,7 +93,7 @@ func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *Vi
 			// A lit upper edge tells neighbours of one category apart.
 			c.rect(x0, y0, x1, y0+1, pal.edge[b.Category])
 		}
-		if x1-x0 >= 4 && y1-y0 >= 2 && b.Birth > v.T0 {
+		if x1-x0 >= 4 && y1-y0 >= 2 {
 			c.rect(x0, y0, x0+1, y1, pal.edge[b.Category])
 		}
 	}
@@ -109,7 +106,7 @@ func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *Vie
 	h := min(s.h, len(r.cellOf), c.h)
 	r.useCells(v.Hide)
 	var cur store.TileCursor
-	for x := max(v.x(p.FirstChange()), 0); x < end; x += stripWidth {
+	for x := max(v.x(p.FirstChange()), c.x0); x < end; x += stripWidth {
 		r.strip.take(c, x, end)
 		for i := range r.strip.w {
 			p.TileNext(&cur, &r.tile, w.Edge(x+i), w.Edge(x+i+1))

@@ -2,8 +2,10 @@ package draw
 
 import (
 	"flag"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"tideline/protocol/event"
 	"tideline/protocol/synthetic"
@@ -58,23 +60,85 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// BenchmarkLane draws the lanes one by one over the whole run.
+// BenchmarkLane draws the lanes one by one, whole, at several zooms.
 func BenchmarkLane(b *testing.B) {
 	tl := synthesize(b, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	first, last := tl.Span()
 	v := &View{W: 1280, H: 720, DPR: 1, Theme: Light()}
-	v.T0, v.T1 = tl.Span()
 	v.Lanes = append(Layout(tl, v.H, 6, 1), Lane{Kind: MinimapLane, H: 48})
 	img := NewImage(v.W, v.H)
 	names := [...]string{"memory", "address", "ops", "transfers", "input", "minimap"}
 	var r Renderer
-	for i := range v.Lanes {
-		b.Run(names[v.Lanes[i].Kind], func(b *testing.B) {
-			b.ReportAllocs()
-			start := cpu()
-			for range b.N {
-				r.Lane(img, tl, v, i)
-			}
-			b.ReportMetric(float64(cpu()-start)/float64(b.N)/1e6, "cpu-ms/lane")
-		})
+	for _, z := range []int64{1, 3, 10, 100, 1000, 30000} {
+		for i := range v.Lanes {
+			b.Run(fmt.Sprintf("%s/zoom=%d", names[v.Lanes[i].Kind], z), func(b *testing.B) {
+				b.ReportAllocs()
+				d := (last - first) / z
+				n := int64(0)
+				start := cpu()
+				for b.Loop() {
+					v.T0 = first + (last-first-d)*(n%17)/17 + n
+					v.T1 = v.T0 + d
+					n++
+					r.Lane(img, tl, v, i)
+				}
+				b.ReportMetric(float64(cpu()-start)/float64(n)/1e6, "cpu-ms/lane")
+			})
+		}
+	}
+}
+
+// BenchmarkHand moves a view as a hand does: pans by a few pixels a frame, or
+// turns the wheel. A frame stops when its time is up, as in the browser.
+func BenchmarkHand(b *testing.B) {
+	tl := synthesize(b, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	first, last := tl.Span()
+	img := NewImage(1280, 720)
+	for _, how := range []string{"pan", "zoom"} {
+		for _, z := range []int64{1, 10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/zoom=%d", how, z), func(b *testing.B) {
+				v := &View{W: 1280, H: 720, DPR: 1, Theme: Light()}
+				v.Lanes = Layout(tl, v.H, 6, 1)
+				var r Renderer
+				var began time.Time
+				r.Enough = func() bool { return time.Since(began) > 2500*time.Microsecond }
+				d := (last - first) / z
+				v.T0, v.T1 = first+(last-first-d)/3, first+(last-first-d)/3+d
+				v.Align()
+				r.Frame(img, tl, v)
+				b.ReportAllocs()
+				b.ResetTimer()
+				frames := make([]float64, 0, b.N)
+				left := 0
+				for i := range b.N {
+					step := v.step()
+					if how == "pan" {
+						by := step * int64(3+i%9)
+						if i%100 >= 50 {
+							by = -step * int64(3+i%9)
+						}
+						v.T0, v.T1 = v.T0+by, v.T1+by
+					} else {
+						d = (v.T1 - v.T0) * 100 / 106
+						if i%20 >= 10 {
+							d = (v.T1 - v.T0) * 106 / 100
+						}
+						v.T0 += (v.T1 - v.T0 - d) / 3
+						v.T1 = v.T0 + d
+						v.Align()
+					}
+					began = time.Now()
+					r.Frame(img, tl, v)
+					frames = append(frames, float64(time.Since(began).Nanoseconds())/1e6)
+					if r.Pending() {
+						left++
+					}
+				}
+				slices.Sort(frames)
+				b.ReportMetric(frames[len(frames)/2], "p50-ms")
+				b.ReportMetric(frames[len(frames)*95/100], "p95-ms")
+				b.ReportMetric(float64(left)/float64(b.N), "unfinished")
+			})
+		}
 	}
 }

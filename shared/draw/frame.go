@@ -1,16 +1,22 @@
 package draw
 
-import (
-	"tideline/protocol/event"
-	"tideline/shared/store"
-)
+import "tideline/shared/store"
 
 // Renderer draws frames. It keeps buffers and remembers what each lane last
 // showed; use one for each picture. The zero value is ready.
 type Renderer struct {
-	drawn   []laneKey
+	// Enough is asked between two pieces of a frame whether the rest can wait
+	// for the next one; nil, the default, draws every frame whole. It is asked
+	// only when nothing but the window of time changed, so that there is a
+	// picture to look at meanwhile.
+	Enough func() bool
+
+	drawn   []shown
+	turn    int // the lane to go on with
+	pending bool
 	img     *Image
 	w, h    int
+	dpr     int
 	touched []Rect
 
 	memory  []store.MemoryBucket
@@ -26,100 +32,64 @@ type Renderer struct {
 	palette palette
 	strip   strip
 	cells   [256]pixel // of the palette, as an address lane needs them
+	stretcher
+	overview
 }
 
-// laneKey is everything that a lane's pixels depend on: equal keys, equal
+// laneKey is everything that a lane's pixels depend on besides the window of
+// time and what follows from it: equal keys, equal windows and modes, equal
 // pixels.
 type laneKey struct {
 	tl, base       *store.Timeline
 	version, baseV uint64
-	t0, t1         int64
 	w, dpr         int
 	theme          Theme
 	hide           uint32
 	lane           Lane
 }
 
-// palette is the theme as pixels.
-type palette struct {
-	theme Theme
-	ready bool
-
-	lane, grid, line, reserved, pool, limit, ghost, halo pixel
-	hole, outside, warning, peak, stage, queue           pixel
-	category, faint, edge                                [event.NumCategories]pixel
-	phase, cause                                         [store.NumClasses]pixel
-	cell                                                 [256]pixel
-}
-
-func (p *palette) use(t *Theme) {
-	if p.ready && p.theme == *t {
-		return
-	}
-	*p = palette{
-		theme: *t, ready: true,
-		lane: t.Lane.pixel(), grid: t.Grid.pixel(), line: t.Line.pixel(), reserved: t.Reserved.pixel(),
-		pool: t.Pool.pixel(), limit: t.Limit.pixel(), ghost: t.Ghost.pixel(), halo: t.Lane.pixel(),
-		hole: t.Hole.pixel(), outside: t.Outside.pixel(), warning: t.Warning.pixel(), peak: t.Peak.pixel(),
-		stage: t.Stage.pixel(), queue: t.Queue.pixel(),
-	}
-	for i, c := range t.Category {
-		p.category[i] = c.pixel()
-		// What comes and goes within one pixel column.
-		p.faint[i] = c.Mix(t.Lane, 0.28).pixel()
-		p.edge[i] = c.Mix(t.Lane, 0.32).pixel()
-	}
-	for i := range t.Phase {
-		p.phase[i], p.cause[i] = t.Phase[i].pixel(), t.Cause[i].pixel()
-	}
-	for i := range p.cell {
-		c := store.Cell(i)
-		if c.Fill() == 0 || int(c.Category()) >= len(t.Category) {
-			p.cell[i] = p.hole
-			continue
-		}
-		// A cell with little in it still shows that it is not free.
-		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+0.7*float64(c.Fill())/15).pixel()
-	}
-}
-
 // Frame draws the lanes of v that changed since the last Frame into the same
 // image, and returns the pieces that it touched, valid until the next call. A
-// frame of another size, or after Invalidate, is drawn whole. In a steady
-// state it allocates nothing.
+// frame of another size, or after Invalidate, is drawn whole. What is still to
+// be drawn when Enough stops it, Pending tells, and the next Frame goes on with
+// it. In a steady state it allocates nothing.
 func (r *Renderer) Frame(img *Image, tl *store.Timeline, v *View) []Rect {
-	r.touched = r.touched[:0]
+	r.touched, r.pending = r.touched[:0], false
 	if v.T1 <= v.T0 || v.W <= 0 || v.Theme == nil {
 		return r.touched
 	}
 	r.palette.use(v.Theme)
-	if r.img != img || r.w != v.W || r.h != v.H || len(r.drawn) != len(v.Lanes) || !r.samePlaces(v) {
+	r.dpr = v.dpr()
+	whole := r.img != img || r.w != v.W || r.h != v.H || len(r.drawn) != len(v.Lanes) || !r.samePlaces(v)
+	if whole {
 		r.img, r.w, r.h = img, v.W, v.H
-		r.drawn = append(r.drawn[:0], make([]laneKey, len(v.Lanes))...)
+		r.drawn = append(r.drawn[:0], make([]shown, len(v.Lanes))...)
 		all := img.canvas(Rect{0, 0, v.W, v.H})
 		all.rect(0, 0, all.w, all.h, v.Theme.Background.pixel())
-		r.touched = append(r.touched, Rect{0, 0, v.W, v.H})
 	}
-	whole := len(r.touched) > 0
 	for i := range v.Lanes {
-		k := r.key(tl, v, i)
-		if r.drawn[i] == k {
-			continue
-		}
-		r.drawn[i] = k
-		r.Lane(img, tl, v, i)
-		if !whole {
-			r.touched = append(r.touched, Rect{0, v.Lanes[i].Y, v.W, v.Lanes[i].H})
+		r.keep(img, tl, v, i)
+	}
+	r.refine(img, tl, v)
+	if whole {
+		return append(r.touched, Rect{0, 0, v.W, v.H})
+	}
+	for i := range r.drawn {
+		if s := &r.drawn[i]; s.changedTo > s.changedFrom {
+			r.touched = append(r.touched, Rect{s.changedFrom, v.Lanes[i].Y, s.changedTo - s.changedFrom, v.Lanes[i].H})
 		}
 	}
 	return r.touched
 }
 
+// Pending reports whether the last Frame left something for the next one.
+func (r *Renderer) Pending() bool { return r.pending }
+
 // samePlaces reports whether the lanes lie where they were drawn last, so that
 // what lies between them is still background.
 func (r *Renderer) samePlaces(v *View) bool {
 	for i := range v.Lanes {
-		d := &r.drawn[i]
+		d := &r.drawn[i].key
 		if d.lane.Y != v.Lanes[i].Y || d.lane.H != v.Lanes[i].H || d.theme.Background != v.Theme.Background {
 			return false
 		}
@@ -129,7 +99,7 @@ func (r *Renderer) samePlaces(v *View) bool {
 
 func (r *Renderer) key(tl *store.Timeline, v *View, i int) laneKey {
 	k := laneKey{
-		tl: tl, version: tl.Version(), t0: v.T0, t1: v.T1, w: v.W, dpr: v.dpr(),
+		tl: tl, version: tl.Version(), w: v.W, dpr: v.dpr(),
 		theme: *v.Theme, hide: v.Hide, lane: v.Lanes[i],
 	}
 	if v.Base != nil && v.Lanes[i].Kind == MemoryLane {
@@ -147,9 +117,17 @@ func (r *Renderer) Lane(img *Image, tl *store.Timeline, v *View, i int) {
 		return
 	}
 	r.palette.use(v.Theme)
+	r.dpr = v.dpr()
+	r.paint(img, tl, v, i, 0, v.W)
+}
+
+// paint draws the columns [x0,x1) of a lane and leaves the others alone. Only
+// the whole of an unaligned view can be drawn: see View.Align.
+func (r *Renderer) paint(img *Image, tl *store.Timeline, v *View, i, x0, x1 int) {
 	l := &v.Lanes[i]
 	c := img.canvas(Rect{0, l.Y, v.W, l.H})
-	if c.h == 0 {
+	c.x0, c.x1 = max(c.x0, x0), min(c.x1, x1)
+	if c.h == 0 || c.x1 <= c.x0 {
 		return
 	}
 	switch l.Kind {
@@ -166,17 +144,24 @@ func (r *Renderer) Lane(img *Image, tl *store.Timeline, v *View, i int) {
 	r.gaps(&c, tl, v)
 }
 
-// findSteps puts into stepX the columns in which steps begin, as long as they
-// are far enough apart to be told apart.
-func (r *Renderer) findSteps(tl *store.Timeline, v *View) {
-	r.stepX = r.stepBuf[:0]
+// showsSteps reports whether the steps of a view are far enough apart to be
+// told apart.
+func showsSteps(tl *store.Timeline, v *View) bool {
 	k := tl.Steps()
-	if k == nil || k.Began(v.T0, v.T1) > v.W/(12*v.dpr()) {
+	return k != nil && k.Began(v.T0, v.T1) <= v.W/(12*v.dpr())
+}
+
+// findSteps puts into stepX the columns of the canvas in which steps begin.
+func (r *Renderer) findSteps(c *canvas, tl *store.Timeline, v *View) {
+	r.stepX = r.stepBuf[:0]
+	if !showsSteps(tl, v) {
 		return
 	}
-	r.ids = k.Overlapping(r.ids[:0], v.T0, v.T1, 0)
+	k := tl.Steps()
+	w := v.part(c.x0, c.x1)
+	r.ids = k.Overlapping(r.ids[:0], w.T0, w.T1, 0)
 	for _, i := range r.ids {
-		if x := v.x(k.Span(int(i)).Begin); x >= 0 {
+		if x := v.x(k.Span(int(i)).Begin); x >= c.x0 && x < c.x1 {
 			r.stepX = append(r.stepX, x)
 		}
 	}
@@ -185,7 +170,7 @@ func (r *Renderer) findSteps(tl *store.Timeline, v *View) {
 
 // steps draws a hairline where a step begins.
 func (r *Renderer) steps(c *canvas, tl *store.Timeline, v *View) {
-	r.findSteps(tl, v)
+	r.findSteps(c, tl, v)
 	for _, x := range r.stepX {
 		c.rect(x, 0, x+1, c.h, r.palette.grid)
 	}
@@ -194,13 +179,13 @@ func (r *Renderer) steps(c *canvas, tl *store.Timeline, v *View) {
 // gaps marks where events are missing.
 func (r *Renderer) gaps(c *canvas, tl *store.Timeline, v *View) {
 	for _, g := range tl.Gaps() {
-		if g.Time < v.T0 || g.Time >= v.T1 {
+		x, w := v.x(g.Time), v.dpr()
+		if !c.near(x, 2*w+1) {
 			continue
 		}
-		x, w := v.x(g.Time), v.dpr()
 		c.rect(x-w, 0, x+w+1, c.h, r.palette.lane)
 		for i := -w; i <= w; i++ {
-			c.hatch(x+i, x+w+i, 0, c.h, 4*v.dpr(), r.palette.line, 256)
+			c.hatch(x+i, w+i, 0, c.h, 4*v.dpr(), r.palette.line, 256)
 		}
 	}
 }

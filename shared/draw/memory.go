@@ -67,14 +67,16 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	}
 	p := tl.Pools()[l.Pool]
 	s := scale{l.H, float64(Scale(tl, v, l))}
-	r.memory = grown(r.memory, v.W)
-	p.Buckets(v.Window(), r.memory)
+	w, left := v.joined(c.x0, c.x1)
+	r.memory = grown(r.memory, w.W)
+	p.Buckets(w, r.memory)
 	// Nothing is known before the run began or after its last event.
 	first, last := tl.Span()
-	x0, x1 := max(v.x(first), 0), min(v.x(last)+1, c.w)
+	x0, x1 := max(v.x(first), c.x0), min(v.x(last)+1, c.x1)
 	c.rect(0, 0, x0, c.h, pal.lane)
 	c.rect(x1, 0, c.w, c.h, pal.lane)
-	r.findSteps(tl, v)
+	r.findSteps(c, tl, v)
+	phase := v.phase()
 	for x := x0; x < x1; x += stripWidth {
 		r.strip.fill(c, x, x1, pal.lane)
 		for len(r.stepX) > 0 && r.stepX[0] < x+r.strip.w {
@@ -83,13 +85,13 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			r.stepX = r.stepX[1:]
 		}
 		for i := range r.strip.w {
-			r.memoryColumn(&r.strip.canvas, s, i, x+i, v)
+			r.memoryColumn(&r.strip.canvas, s, i, phase+x+i, &r.memory[x+i-left], v.Hide)
 		}
 		r.strip.put(c)
 	}
-	r.reservedLine(c, s, x0, x1, v.dpr())
+	r.reservedLine(c, s, max(v.x(first), left), x1, left)
 	if p.Limit > 0 {
-		c.dashes(s.row(p.Limit)-v.dpr(), v.dpr(), 6*v.dpr(), 4*v.dpr(), pal.limit)
+		c.dashes(phase, s.row(p.Limit)-v.dpr(), v.dpr(), 6*v.dpr(), 4*v.dpr(), pal.limit)
 	}
 	if b := basePool(tl, v, l.Pool); b != nil {
 		r.ghost(c, s, b, v)
@@ -101,8 +103,8 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 // memoryColumn draws one column: the stack at the bucket's fullest instant,
 // paler above what was in use all the time; the waste hatched on top of it;
 // and the reserved bytes behind it.
-func (r *Renderer) memoryColumn(c *canvas, s scale, x, at int, v *View) {
-	pal, b := &r.palette, &r.memory[at]
+func (r *Renderer) memoryColumn(c *canvas, s scale, x, phase int, b *store.MemoryBucket, hide uint32) {
+	pal := &r.palette
 	top := s.y(b.Max)
 	if b.Reserved > b.Max {
 		c.column(x, s.row(b.Reserved), int(top)+1, pal.pool)
@@ -113,7 +115,7 @@ func (r *Renderer) memoryColumn(c *canvas, s scale, x, at int, v *View) {
 	steady := int(s.y(b.Min) + 0.5)
 	y, sum := s.h, int64(0)
 	for k, n := range b.ByCategory {
-		if n == 0 || v.Hide>>k&1 != 0 {
+		if n == 0 || hide>>k&1 != 0 {
 			continue
 		}
 		sum += n
@@ -135,7 +137,7 @@ func (r *Renderer) memoryColumn(c *canvas, s scale, x, at int, v *View) {
 		y = min(y, full)
 	}
 	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y {
-		c.hatch(x, at, y, w, 4*v.dpr(), pal.lane, 150)
+		c.hatch(x, phase, y, w, 4*r.dpr, pal.lane, 150)
 	}
 }
 
@@ -147,14 +149,16 @@ func (p *palette) shadeOf(category int, faint bool) pixel {
 }
 
 // reservedLine draws the top of the reserved bytes as one unbroken line.
-func (r *Renderer) reservedLine(c *canvas, s scale, x0, x1, thick int) {
+func (r *Renderer) reservedLine(c *canvas, s scale, x0, x1, left int) {
+	thick := r.dpr
 	before := -1
 	for x := x0; x < x1; x++ {
-		if r.memory[x].Reserved == 0 {
+		held := r.memory[x-left].Reserved
+		if held == 0 {
 			before = -1
 			continue
 		}
-		y := s.row(r.memory[x].Reserved)
+		y := s.row(held)
 		c.rect(x, y-thick, x+1, y, r.palette.reserved)
 		if before >= 0 && before != y {
 			c.rect(x, min(before, y)-thick, x+1, max(before, y), r.palette.reserved)
@@ -166,15 +170,16 @@ func (r *Renderer) reservedLine(c *canvas, s scale, x0, x1, thick int) {
 // ghost draws the base run's bytes in use as a line with a halo, so that it
 // can be read on any colour. Its instants are those of the view.
 func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
-	r.series = grown(r.series, v.W)
-	b.Outline(v.Window(), r.series)
+	w, left := v.joined(c.x0, c.x1)
+	r.series = grown(r.series, w.W)
+	b.Outline(w, r.series)
 	_, last := v.Base.Span()
-	x1 := min(v.x(last)+1, c.w)
+	x1 := min(v.x(last)+1, c.x1)
 	d := v.dpr()
 	for pass := range 2 {
 		before := -1
-		for x := range x1 {
-			o := &r.series[x]
+		for x := left; x < x1; x++ {
+			o := &r.series[x-left]
 			if !o.Known {
 				continue
 			}
@@ -197,7 +202,7 @@ func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
 func (r *Renderer) peakMark(c *canvas, s scale, tl *store.Timeline, p *store.Pool, v *View) {
 	first, last := tl.Span()
 	at, bytes := p.PeakPoint(first, last+1)
-	if bytes == 0 || at < v.T0 || at >= v.T1 {
+	if bytes == 0 || !c.near(v.x(at), 5*v.dpr()) {
 		return
 	}
 	d := float64(v.dpr())
@@ -211,10 +216,10 @@ func (r *Renderer) peakMark(c *canvas, s scale, tl *store.Timeline, p *store.Poo
 func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
 	d := v.dpr()
 	for _, o := range tl.OOMs() {
-		if o.Pool != pool || o.Time < v.T0 || o.Time >= v.T1 {
+		x := v.x(o.Time)
+		if o.Pool != pool || !c.near(x, 7*d) {
 			continue
 		}
-		x := v.x(o.Time)
 		a := uint32(256)
 		if o.Retryable {
 			a = 110 // the caller did without

@@ -30,6 +30,7 @@ type canvas struct {
 	pix    []byte
 	w, h   int
 	stride int
+	x0, x1 int // the columns that may be painted: all, or a piece of them
 }
 
 func (img *Image) canvas(r Rect) canvas {
@@ -38,8 +39,12 @@ func (img *Image) canvas(r Rect) canvas {
 	if x1 <= x0 || y1 <= y0 {
 		return canvas{}
 	}
-	return canvas{img.Pix[y0*img.Stride+4*x0:], x1 - x0, y1 - y0, img.Stride}
+	return canvas{img.Pix[y0*img.Stride+4*x0:], x1 - x0, y1 - y0, img.Stride, 0, x1 - x0}
 }
+
+// near reports whether something that reaches as far as that on either side of
+// column x can be seen.
+func (c *canvas) near(x, reach int) bool { return x >= c.x0-reach && x < c.x1+reach }
 
 func (c *canvas) set(x, y int, p pixel) {
 	binary.LittleEndian.PutUint32(c.pix[y*c.stride+4*x:], uint32(p))
@@ -50,14 +55,14 @@ func (c *canvas) get(x, y int) pixel {
 }
 
 func (c *canvas) blend(x, y int, p pixel, a uint32) {
-	if uint(x) < uint(c.w) && uint(y) < uint(c.h) {
+	if uint(x-c.x0) < uint(c.x1-c.x0) && uint(y) < uint(c.h) {
 		c.set(x, y, mix(c.get(x, y), p, a))
 	}
 }
 
 // rect fills [x0,x1) x [y0,y1).
 func (c *canvas) rect(x0, y0, x1, y1 int, p pixel) {
-	x0, y0, x1, y1 = max(x0, 0), max(y0, 0), min(x1, c.w), min(y1, c.h)
+	x0, y0, x1, y1 = max(x0, c.x0), max(y0, 0), min(x1, c.x1), min(y1, c.h)
 	if x1 <= x0 || y1 <= y0 {
 		return
 	}
@@ -83,7 +88,7 @@ func (c *canvas) rect(x0, y0, x1, y1 int, p pixel) {
 
 // shade blends [x0,x1) x [y0,y1) with weight a, 0 to 256.
 func (c *canvas) shade(x0, y0, x1, y1 int, p pixel, a uint32) {
-	x0, y0, x1, y1 = max(x0, 0), max(y0, 0), min(x1, c.w), min(y1, c.h)
+	x0, y0, x1, y1 = max(x0, c.x0), max(y0, 0), min(x1, c.x1), min(y1, c.h)
 	for y := y0; y < y1; y++ {
 		for x := x0; x < x1; x++ {
 			c.set(x, y, mix(c.get(x, y), p, a))
@@ -94,7 +99,7 @@ func (c *canvas) shade(x0, y0, x1, y1 int, p pixel, a uint32) {
 // column fills rows [y0,y1) of one column.
 func (c *canvas) column(x, y0, y1 int, p pixel) {
 	y0, y1 = max(y0, 0), min(y1, c.h)
-	if uint(x) >= uint(c.w) {
+	if uint(x-c.x0) >= uint(c.x1-c.x0) {
 		return
 	}
 	for o := y0*c.stride + 4*x; y0 < y1; y0++ {
@@ -107,7 +112,7 @@ func (c *canvas) column(x, y0, y1 int, p pixel) {
 // the column's place in the pattern: its x in the lane.
 func (c *canvas) hatch(x, phase, y0, y1, period int, p pixel, a uint32) {
 	y0, y1 = max(y0, 0), min(y1, c.h)
-	if uint(x) >= uint(c.w) || period <= 0 {
+	if uint(x-c.x0) >= uint(c.x1-c.x0) || period <= 0 {
 		return
 	}
 	// The lines rise to the right: phase+y is constant along one.
@@ -116,9 +121,10 @@ func (c *canvas) hatch(x, phase, y0, y1, period int, p pixel, a uint32) {
 	}
 }
 
-// dashes draws a horizontal line of dashes.
-func (c *canvas) dashes(y, thick, on, off int, p pixel) {
-	for x := 0; x < c.w; x += on + off {
+// dashes draws a horizontal line of dashes; phase is the place of column 0 in
+// the pattern.
+func (c *canvas) dashes(phase, y, thick, on, off int, p pixel) {
+	for x := c.x0 - (phase+c.x0)%(on+off); x < c.x1; x += on + off {
 		c.rect(x, y, x+on, y+thick, p)
 	}
 }
@@ -166,7 +172,8 @@ type strip struct {
 // what c shows there.
 func (s *strip) take(c *canvas, x, end int) {
 	s.buf = grown(s.buf, c.h*stripStride)
-	s.canvas, s.x = canvas{s.buf, min(stripWidth, end-x), c.h, stripStride}, x
+	n := min(stripWidth, end-x)
+	s.canvas, s.x = canvas{s.buf, n, c.h, stripStride, 0, n}, x
 	for y := range c.h {
 		copy(s.buf[y*stripStride:y*stripStride+4*s.w], c.pix[y*c.stride+4*x:])
 	}
@@ -176,10 +183,11 @@ func (s *strip) take(c *canvas, x, end int) {
 // one colour.
 func (s *strip) fill(c *canvas, x, end int, p pixel) {
 	s.buf = grown(s.buf, c.h*stripStride)
-	s.canvas, s.x = canvas{s.buf, min(stripWidth, end-x), c.h, stripStride}, x
+	n := min(stripWidth, end-x)
+	s.canvas, s.x = canvas{s.buf, n, c.h, stripStride, 0, n}, x
 	binary.LittleEndian.PutUint32(s.buf, uint32(p))
-	for n := 4; n < len(s.buf); n *= 2 {
-		copy(s.buf[n:], s.buf[:n])
+	for k := 4; k < len(s.buf); k *= 2 {
+		copy(s.buf[k:], s.buf[:k])
 	}
 }
 

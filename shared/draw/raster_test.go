@@ -21,7 +21,7 @@ func TestShapesStayInsideTheCanvas(t *testing.T) {
 		c.hatch(at(), r.IntN(50), at(), at(), 1+r.IntN(5), 0xff654321, 128)
 		c.triangle(at(), at(), r.IntN(9), 0xffffffff)
 		c.disc(float64(at()), float64(at()), 4, 0xffabcdef)
-		c.dashes(at(), 1, 3, 2, 0xff777777)
+		c.dashes(r.IntN(9), at(), 1, 3, 2, 0xff777777)
 	}
 	for y := range img.H {
 		for x := range img.W {

@@ -23,9 +23,8 @@ func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			continue
 		}
 		k := tl.Tracks()[row.Track]
-		exact := k.Began(v.T0, v.T1) <= v.W/exactSpans
 		switch {
-		case exact:
+		case showsSpans(k, v):
 			r.exact(c, k, v, y0, y1)
 		case k.Kind == store.TransferTrack:
 			r.traffic(c, k, v, y0, y1)
@@ -34,6 +33,9 @@ func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 		}
 	}
 }
+
+// showsSpans reports whether a view holds few enough spans to draw each.
+func showsSpans(k *store.Track, v *View) bool { return k.Began(v.T0, v.T1) <= v.W/exactSpans }
 
 // color is that of a span by its track's kind and its class.
 func (p *palette) color(k store.TrackKind, class uint8) pixel {
@@ -51,7 +53,12 @@ func (p *palette) color(k store.TrackKind, class uint8) pixel {
 // exact draws spans one by one. The height of a transfer is its share of the
 // largest in the view; that of anything else is the row's.
 func (r *Renderer) exact(c *canvas, k *store.Track, v *View, y0, y1 int) {
-	r.ids = k.Overlapping(r.ids[:0], v.T0, v.T1, 0)
+	w := v.part(c.x0, c.x1)
+	if k.Kind == store.StallTrack {
+		// Those just before the piece may reach into it by their least width.
+		w = v.part(c.x0-v.dpr(), c.x1)
+	}
+	r.ids = k.Overlapping(r.ids[:0], w.T0, w.T1, 0)
 	var largest int64
 	if k.Kind == store.TransferTrack {
 		for _, i := range r.ids {
@@ -79,11 +86,11 @@ func (r *Renderer) exact(c *canvas, k *store.Track, v *View, y0, y1 int) {
 
 // busy draws for each column how much of its time was at work, by class.
 func (r *Renderer) busy(c *canvas, k *store.Track, v *View, y0, y1 int) {
-	r.bucketsOf(k, v)
-	w := v.Window()
-	for x := range r.spans {
-		d := w.Edge(x+1) - w.Edge(x)
-		b := &r.spans[x]
+	w := v.part(c.x0, c.x1)
+	r.bucketsOf(k, w)
+	for i := range r.spans {
+		d := w.Edge(i+1) - w.Edge(i)
+		b, x := &r.spans[i], c.x0+i
 		total := b.Busy.Total()
 		if total <= 0 {
 			continue
@@ -115,7 +122,7 @@ func (r *Renderer) busy(c *canvas, k *store.Track, v *View, y0, y1 int) {
 // traffic draws for each column the bytes that crossed in it, by cause, as a
 // share of the busiest column.
 func (r *Renderer) traffic(c *canvas, k *store.Track, v *View, y0, y1 int) {
-	r.bucketsOf(k, v)
+	r.bucketsOf(k, v.Window())
 	var largest int64
 	for x := range r.spans {
 		largest = max(largest, r.spans[x].Value.Total())
@@ -140,19 +147,23 @@ func (r *Renderer) traffic(c *canvas, k *store.Track, v *View, y0, y1 int) {
 	}
 }
 
-func (r *Renderer) bucketsOf(k *store.Track, v *View) {
-	r.spans = grown(r.spans, v.W)
-	r.ids = k.Buckets(v.Window(), r.spans, r.ids)
+func (r *Renderer) bucketsOf(k *store.Track, w store.Window) {
+	r.spans = grown(r.spans, w.W)
+	r.ids = k.Buckets(w, r.spans, r.ids)
 }
+
+// fullQueue is the depth at the upper edge of a queue's row.
+func fullQueue(q *store.Series, v *View) int64 { return max(q.Second, q.Highest(v.T0, v.T1), 1) }
 
 // queue draws a buffer's depth as an area below its capacity.
 func (r *Renderer) queue(c *canvas, q *store.Series, v *View, y0, y1 int) {
-	r.series = grown(r.series, v.W)
-	q.Buckets(v.Window(), r.series)
-	full := max(q.Second, q.Highest(v.T0, v.T1), 1)
+	w := v.part(c.x0, c.x1)
+	r.series = grown(r.series, w.W)
+	q.Buckets(w, r.series)
+	full := fullQueue(q, v)
 	h := float64(y1 - y0)
-	for x := range r.series {
-		b := &r.series[x]
+	for i := range r.series {
+		b, x := &r.series[i], c.x0+i
 		if !b.Known {
 			continue
 		}

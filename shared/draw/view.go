@@ -72,11 +72,68 @@ func (v *View) x(t int64) int {
 	// Limited first: open spans end at the end of all time.
 	d := v.T1 - v.T0
 	t = min(max(t, v.T0-d), v.T1+d)
+	if step := v.step(); step > 0 {
+		if t -= v.T0; t < 0 {
+			return -int((step - 1 - t) / step)
+		}
+		return int(t / step)
+	}
 	f := float64(t-v.T0) * float64(v.W) / float64(d)
 	if f < 0 {
 		return int(f) - 1
 	}
 	return int(f)
+}
+
+// Align moves the window by less than a pixel, so that every column is as long
+// as any other and begins at a whole number of columns from the beginning of
+// time. Aligned views that overlap have columns in common, which need not be
+// drawn again. Views of less than a nanosecond a column are left alone.
+func (v *View) Align() {
+	w := int64(v.W)
+	if v.W <= 0 || v.T1-v.T0 < w {
+		return
+	}
+	step := (v.T1 - v.T0 + w - 1) / w
+	at := v.T0 + step/2
+	at -= ((at % step) + step) % step
+	v.T0, v.T1 = at, at+step*w
+}
+
+// step is the length of a column of an aligned view, else 0.
+func (v *View) step() int64 {
+	w := int64(v.W)
+	if step := (v.T1 - v.T0) / w; step*w == v.T1-v.T0 {
+		return step
+	}
+	return 0
+}
+
+// phase is the place of column 0 in patterns that repeat every 4 or 10 pixels
+// of CSS, so that a pattern moves with what it lies on.
+func (v *View) phase() int {
+	step, m := v.step(), int64(20*v.dpr())
+	if step == 0 {
+		return 0
+	}
+	return int((v.T0/step%m + m) % m)
+}
+
+// part is the window of the columns [x0,x1), which may lie outside.
+func (v *View) part(x0, x1 int) store.Window {
+	if step := v.step(); step > 0 {
+		return store.Window{T0: v.T0 + int64(x0)*step, T1: v.T0 + int64(x1)*step, W: x1 - x0}
+	}
+	return v.Window()
+}
+
+// joined is part with one column more on the left, where there is one: a line
+// begins at the height at which it ended there.
+func (v *View) joined(x0, x1 int) (w store.Window, left int) {
+	if v.step() > 0 {
+		x0--
+	}
+	return v.part(x0, x1), x0
 }
 
 // TimeAt is the time at the left edge of a column.

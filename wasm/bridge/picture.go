@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"strings"
+	"time"
 
 	"tideline/protocol/event"
 	"tideline/shared/draw"
@@ -78,8 +79,28 @@ func (s *Session) Invalidate(n int) {
 // maxPixels bounds a picture: four screens of 8K.
 const maxPixels = 4 * 7680 * 4320
 
+// drawTime is how long a picture is drawn while the hand moves it: less than
+// the 4 ms that a frame may cost, by what a last piece takes.
+const drawTime = 2500 * time.Microsecond
+
+// Hurry makes Draw leave the rest of a moved picture for the next Draw when a
+// frame's time is up; Pending tells. What is not exact yet is the picture
+// before, moved to its place.
+func (s *Session) Hurry() {
+	enough := func() bool { return time.Since(s.began) > drawTime }
+	for i := range s.pictures {
+		s.pictures[i].renderer.Enough = enough
+	}
+}
+
+// Pending reports whether the last Draw of a picture left some of it.
+func (s *Session) Pending(n int) bool {
+	return n >= 0 && n < len(s.pictures) && s.pictures[n].renderer.Pending()
+}
+
 // Draw paints what changed of a picture of w x h pixels and returns the pieces
-// touched. The pixels are in Pixels.
+// touched. The pixels are in Pixels. The window is moved by less than a pixel,
+// so that panning draws no more than what comes in: see draw.View.Align.
 func (s *Session) Draw(n, w, h, dpr int, t0, t1 int64, th int) []draw.Rect {
 	sl := s.slots[Current]
 	if sl == nil || n < 0 || n >= len(s.pictures) || w <= 0 || h <= 0 || w > maxPixels/h || t1 <= t0 {
@@ -89,8 +110,14 @@ func (s *Session) Draw(n, w, h, dpr int, t0, t1 int64, th int) []draw.Rect {
 	if p.img == nil || p.img.W != w || p.img.H != h {
 		p.img = draw.NewImage(w, h)
 	}
+	if s.pictures[n].renderer.Enough != nil {
+		s.began = time.Now()
+	}
 	s.theme = th
 	s.fill(&p.view, sl, n, w, h, dpr, t0, t1)
+	if n == Lanes {
+		p.view.Align()
+	}
 	return p.renderer.Frame(p.img, sl.tl, &p.view)
 }
 

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"strings"
+	"time"
 
 	"tideline/shared/draw"
 )
@@ -22,8 +23,9 @@ type Session struct {
 
 	pictures [2]picture
 	lanes    []draw.Lane
-	hide     uint32 // categories not drawn
-	theme    int    // of the last picture: 1 is dark
+	hide     uint32    // categories not drawn
+	theme    int       // of the last picture: 1 is dark
+	began    time.Time // the last Draw
 }
 
 // NewSession returns an empty session.

@@ -5,7 +5,7 @@ export class Engine extends EventTarget {
   #worker = null;
   #pending = new Map();
   #next = 1;
-  #drawing = new Map(); // name -> {busy, next}
+  #drawing = new Map(); // name -> {wish, next}
   times = []; // milliseconds from a wish to its picture, in the worker, newest last
   own = []; // of these, the module's
 
@@ -52,7 +52,7 @@ export class Engine extends EventTarget {
           if (list.length > 4000) list.splice(0, 2000);
         }
         const d = this.#drawing.get(msg.name);
-        const next = d?.next;
+        const next = d?.next ?? (msg.more ? d?.wish : null);
         this.#drawing.delete(msg.name);
         if (next) this.draw(next);
         break;
@@ -103,7 +103,7 @@ export class Engine extends EventTarget {
       return;
     }
     if (!this.up) return;
-    this.#drawing.set(wish.name, { next: null });
+    this.#drawing.set(wish.name, { wish, next: null });
     this.#worker.postMessage({ t: "draw", ...wish });
   }
 
