@@ -31,7 +31,9 @@ type Renderer struct {
 	cellTop [2048]uint16 // and its highest
 	palette palette
 	strip   strip
-	cells   [256]pixel // of the palette, as an address lane needs them
+	oneCell bool        // each row shows a single cell
+	cells   [256]pixel  // of the palette, as an address lane needs them
+	through [256]uint32 // the bits of what lies below that a cell lets through
 	stretcher
 	overview
 }

@@ -26,7 +26,7 @@ func (s *shown) touch(x0, x1 int) {
 
 // pieceWidth is how many columns are drawn between two questions whether it is
 // enough: a small part of what a frame may take.
-const pieceWidth = 64
+const pieceWidth = stripWidth
 
 // keep finds what of a lane can stay: all of it, the columns that a scrolled
 // window has in common with the last one, or none; and moves it into place.

@@ -85,7 +85,7 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			r.stepX = r.stepX[1:]
 		}
 		for i := range r.strip.w {
-			r.memoryColumn(&r.strip.canvas, s, i, phase+x+i, &r.memory[x+i-left], v.Hide)
+			r.memoryColumn(s, i, phase+x+i, &r.memory[x+i-left], v.Hide)
 		}
 		r.strip.put(c)
 	}
@@ -103,8 +103,8 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 // memoryColumn draws one column: the stack at the bucket's fullest instant,
 // paler above what was in use all the time; the waste hatched on top of it;
 // and the reserved bytes behind it.
-func (r *Renderer) memoryColumn(c *canvas, s scale, x, phase int, b *store.MemoryBucket, hide uint32) {
-	pal := &r.palette
+func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, hide uint32) {
+	c, pal := &r.strip, &r.palette
 	top := s.y(b.Max)
 	if b.Reserved > b.Max {
 		c.column(x, s.row(b.Reserved), int(top)+1, pal.pool)
