@@ -27,6 +27,8 @@ const (
 type Options struct {
 	Version string
 	Page    http.Handler // serves / and its assets; nil: a line of text
+	Guest   http.Handler // serves the page to those who bring no token; nil: they are turned away
+	Share   http.Handler // serves /share/, beside the page; nil: there is no share service
 	Token   string       // empty: a random one
 	Data    string       // folder for recordings; made when missing
 	Hosts   []string     // names, beside the loopback ones, that requests may call us by

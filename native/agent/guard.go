@@ -28,18 +28,26 @@ func (a *Agent) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every test server has deadlines
 
+		if a.toShares(r) {
+			a.guardShares(w, r)
+			return
+		}
 		if !a.hostIsOurs(r) {
-			fail(w, http.StatusForbidden, "the request asks for the host "+r.Host+", which is not this agent: use its address, or start it with --host "+hostName(r.Host))
+			fail(w, http.StatusForbidden, notOurHost(r))
 			return
 		}
 		how := a.credential(r)
+		if how == byNothing && a.isGuest(r) {
+			a.opts.Guest.ServeHTTP(w, r)
+			return
+		}
 		if how == byNothing {
 			h.Set("WWW-Authenticate", "Bearer")
 			fail(w, http.StatusUnauthorized, "no valid token: open the URL that tideline printed when it started, or send the header Authorization: Bearer TOKEN")
 			return
 		}
 		if (changes(r) || upgrades(r)) && !sameOrigin(r, how) {
-			fail(w, http.StatusForbidden, "the request comes from another origin ("+r.Header.Get("Origin")+"): only the agent's own page may do this")
+			fail(w, http.StatusForbidden, foreign(r))
 			return
 		}
 		if how == byQuery && r.Method == http.MethodGet && r.URL.Path == "/" {
@@ -48,6 +56,22 @@ func (a *Agent) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func notOurHost(r *http.Request) string {
+	return "the request asks for the host " + r.Host + ", which is not this agent: use its address, or start it with --host " + hostName(r.Host)
+}
+
+func foreign(r *http.Request) string {
+	return "the request comes from another origin (" + r.Header.Get("Origin") + "): only the agent's own page may do this"
+}
+
+// isGuest: who brings no token at all may load the page, which is no secret,
+// so that a link opens in any browser that reaches us. It offers no runs.
+func (a *Agent) isGuest(r *http.Request) bool {
+	bare := r.Header.Get("Authorization") == "" && !r.URL.Query().Has("token")
+	return a.opts.Guest != nil && bare && r.Method == http.MethodGet && !upgrades(r) &&
+		(r.URL.Path == "/" || r.URL.Path == "/favicon.ico" || strings.HasPrefix(r.URL.Path, "/assets/"))
 }
 
 // welcome turns the token of the first visit into a cookie, so that it stays
