@@ -46,11 +46,12 @@ type Box struct {
 
 // Box is allocation i in the compact layout.
 func (p *Pool) Box(i int) Box {
-	b := Box{Birth: p.born(i), Death: p.died(i), Offset: -1, Category: event.Category(p.allocs.at(kindCol, i))}
-	if r := p.allocs.at(regionCol, i); r >= 0 {
+	row := p.allocs.row(i)
+	b := Box{Birth: p.inUse.time(int(row.at(birthCol))), Death: p.died(i), Offset: -1, Category: event.Category(row.at(kindCol))}
+	if r := row.at(regionCol); r >= 0 {
 		reg := &p.regions[r]
-		at := int64(uint64(p.allocs.at(addrCol, i)) - reg.Address)
-		b.Offset, b.Size = reg.Offset+at, min(p.allocs.at(sizeCol, i), reg.Size-at)
+		at := int64(uint64(row.at(addrCol)) - reg.Address)
+		b.Offset, b.Size = reg.Offset+at, min(row.at(sizeCol), reg.Size-at)
 	}
 	return b
 }
@@ -83,10 +84,11 @@ func (p *Pool) seek(s *State, n int) {
 		return
 	}
 	s.InUse = p.inUse.valueAfter(m << markBits)
+	row := p.marks.row(m)
 	for c := range s.ByCategory {
-		s.ByCategory[c] = p.marks.at(c, m)
+		s.ByCategory[c] = row.at(c)
 	}
-	s.Waste = p.marks.at(event.NumCategories, m)
+	s.Waste = row.at(event.NumCategories)
 	p.walk(s, m<<markBits, n)
 }
 
@@ -115,8 +117,9 @@ func (p *Pool) apply(s *State, point int, sign int64) {
 }
 
 func (p *Pool) applyOne(s *State, i int, sign int64) {
-	s.ByCategory[p.allocs.at(kindCol, i)&0xff] += sign * p.allocs.at(sizeCol, i)
-	s.Waste += sign * p.allocs.at(wasteCol, i)
+	row := p.allocs.row(i)
+	s.ByCategory[row.at(kindCol)&0xff] += sign * row.at(sizeCol)
+	s.Waste += sign * row.at(wasteCol)
 }
 
 // Buckets fills dst, which must have w.W elements, with the pool's bytes over
