@@ -11,7 +11,30 @@ func (t *Timeline) Append(events []event.Event) {
 	t.version++
 	t.events += int64(len(events))
 	for i := range events {
-		t.one(&events[i])
+		e := &events[i]
+		if e.Time < t.last || e.Time > maxTime || !t.started {
+			t.odd(e)
+			continue
+		}
+		t.last = e.Time
+		// The kinds that make up nearly all of a run go straight to their place:
+		// calls cost more than the work, above all in WebAssembly.
+		var ok bool
+		switch e.Kind {
+		case event.Alloc:
+			ok = sane(e) && t.pool(e).alloc(e)
+		case event.Free:
+			ok = t.pool(e).free(e)
+		case event.OpBegin:
+			ok = t.beginOp(e)
+		case event.OpEnd:
+			ok = t.finish(e, e.ID)
+		default:
+			ok = t.take(e)
+		}
+		if !ok {
+			t.skipped++
+		}
 	}
 	for _, k := range t.tracks {
 		k.now = t.last
@@ -25,7 +48,8 @@ const (
 	maxBytes = 1 << 50
 )
 
-func (t *Timeline) one(e *event.Event) {
+// odd takes the first event, and those whose time cannot be.
+func (t *Timeline) odd(e *event.Event) {
 	if !t.started {
 		t.started = true
 		t.first = min(max(e.Time, -maxTime), maxTime)
@@ -60,7 +84,7 @@ func (t *Timeline) take(e *event.Event) bool {
 	case event.RegionRefused:
 		t.pool(e).refused++
 	case event.OpBegin:
-		return t.begin(e, OpTrack, 0, e.ID, uint8(e.Category))
+		return t.beginOp(e)
 	case event.TransferBegin:
 		return t.begin(e, TransferTrack, e.Peer, e.ID, e.Cause)
 	case event.StepBegin:
@@ -158,6 +182,10 @@ func (t *Timeline) pool(e *event.Event) *Pool {
 	if p := t.lastPool; p != nil && p.Device == e.Device && p.Allocator == e.Allocator {
 		return p
 	}
+	return t.otherPool(e)
+}
+
+func (t *Timeline) otherPool(e *event.Event) *Pool {
 	key := uint64(e.Device)<<16 | uint64(e.Allocator)
 	i, ok := t.poolIdx.get(key)
 	if !ok {
@@ -200,6 +228,17 @@ func (t *Timeline) begin(e *event.Event, kind TrackKind, peer event.DeviceID, id
 		t.tracks = append(t.tracks, tr)
 	}
 	return !t.open[e.Kind].put(id, i<<32|uint64(t.tracks[i].start(e, class)))
+}
+
+// beginOp is begin for an op, whose track most often is that of the op before.
+func (t *Timeline) beginOp(e *event.Event) bool {
+	if k := t.lastOps; k != nil && k.Device == e.Device && k.Stream == e.Stream {
+		return !t.open[event.OpBegin].put(e.ID, uint64(k.Index)<<32|uint64(k.start(e, uint8(e.Category))))
+	}
+	ok := t.begin(e, OpTrack, 0, e.ID, uint8(e.Category))
+	i, _ := t.trackIx.get(trackKey(OpTrack, e.Device, 0, e.Stream, 0))
+	t.lastOps = t.tracks[i]
+	return ok
 }
 
 // finish ends the span that the kind before this one began.

@@ -4,9 +4,10 @@ package store
 // Records begin in order; each ends once, later, and ends come in order too.
 // Instants are numbers that only grow: counts of points, or times.
 //
-// Above the ends lies a tree of fan-out 64. A node knows the latest end below
-// it, which is simply the latest one told, and which of its children still
-// have an open record: so both beginning and ending cost a store a level.
+// Above the ends lies a tree of fan-out 64. A node knows which of its children
+// still have an open record, and once none has, the latest end below it, which
+// is simply the latest one told. So beginning and ending touch a single node,
+// but for the first and the last of the records open below it.
 type lifetimes[E uint32 | int64] struct {
 	end    vector[E] // 0 while open
 	levels []vector[reach[E]]
@@ -14,7 +15,7 @@ type lifetimes[E uint32 | int64] struct {
 
 type reach[E uint32 | int64] struct {
 	open uint64 // bit for each child with an open record
-	last E      // latest end below
+	last E      // latest end below, while none is open
 }
 
 const (
@@ -26,6 +27,18 @@ const (
 func (x *lifetimes[E]) begin() {
 	i := x.end.n
 	x.end.push(0)
+	if i&reachMask != 0 {
+		n := x.levels[0].at(i >> reachBits)
+		if n.open != 0 {
+			n.open |= 1 << (i & reachMask)
+			return
+		}
+	}
+	x.beginFirst(i)
+}
+
+// beginFirst is begin for a record that is the only open one of its node.
+func (x *lifetimes[E]) beginFirst(i int) {
 	for l := 0; ; l++ {
 		if l == len(x.levels) {
 			if l > 0 && i == 0 {
@@ -66,16 +79,24 @@ func (x *lifetimes[E]) addLevel() {
 // finish ends record i at an instant of at least 1.
 func (x *lifetimes[E]) finish(i int, at E) {
 	*x.end.at(i) = at
-	closed := true
-	for l := range x.levels {
+	n := x.levels[0].at(i >> reachBits)
+	if n.open &^= 1 << (i & reachMask); n.open == 0 {
+		x.closed(i>>reachBits, at)
+	}
+}
+
+// closed tells the nodes above that node i of the lowest level has no open
+// record left.
+func (x *lifetimes[E]) closed(i int, at E) {
+	x.levels[0].at(i).last = at
+	for l := 1; l < len(x.levels); l++ {
 		bit := uint64(1) << (i & reachMask)
 		i >>= reachBits
 		n := x.levels[l].at(i)
-		n.last = at
-		if closed {
-			n.open &^= bit
-			closed = n.open == 0
+		if n.open &^= bit; n.open != 0 {
+			return
 		}
+		n.last = at
 	}
 }
 

@@ -28,7 +28,7 @@ func (e *extent) merge(o *extent) {
 type numbers struct {
 	rows
 	levels []vector[extent]
-	tail   []extent // for each level the node that is being filled
+	tail   []extent // for each level the node above it that is being filled
 }
 
 // The columns of numbers; extra is its owner's.
@@ -46,16 +46,34 @@ func (s *numbers) value(i int) int64 { return s.at(valueCol, i) }
 func (s *numbers) extra(i int) int64 { return s.at(extraCol, i) }
 
 func (s *numbers) push(t, v, extra int64) {
-	i := s.n
-	r := s.add()
-	r[timeCol], r[valueCol], r[extraCol] = t, v, extra
-	e := extent{v, v, uint32(i)}
+	k := s.add()
+	o := s.open[k:]
+	_ = o[extraCol*s.stride]
+	o[timeCol*s.stride], o[valueCol*s.stride], o[extraCol*s.stride] = t, v, extra
+	if s.n&(fanout-1) == 0 {
+		s.leaf(s.open[valueCol*s.stride+k+1-fanout:][:fanout])
+	}
+}
+
+// leaf puts the extent of a full run of points, the last ones, into the
+// pyramid.
+func (s *numbers) leaf(v []int64) {
+	i := s.n - fanout
+	e := extent{v[0], v[0], uint32(i)}
+	for k, x := range v {
+		e.lo = min(e.lo, x)
+		if x > e.hi {
+			e.hi, e.at = x, uint32(i+k)
+		}
+	}
 	for l := 0; ; l++ {
 		if l == len(s.levels) {
 			s.levels = append(s.levels, vector[extent]{})
 			s.tail = append(s.tail, e)
 		}
-		// i is the number, within this level's children, of the child that e is.
+		s.levels[l].push(e)
+		// i is the number, within the next level's children, of the child that e is.
+		i >>= fanoutBits
 		if i&(fanout-1) == 0 {
 			s.tail[l] = e
 		} else {
@@ -65,8 +83,6 @@ func (s *numbers) push(t, v, extra int64) {
 			return
 		}
 		e = s.tail[l]
-		s.levels[l].push(e)
-		i >>= fanoutBits
 	}
 }
 

@@ -53,58 +53,61 @@ type block struct {
 // alloc adds a block; it reports false when one was live at its address, which
 // is then taken as freed: its free was lost.
 func (p *Pool) alloc(e *event.Event) bool {
-	clean := true
-	if old, ok := p.live.take(e.Address); ok {
+	place := p.place()
+	old, again := p.live.swap(e.Address, uint64(place))
+	if again {
 		p.end(old, e.Time)
-		clean = false
 	}
-	b := block{size: e.Size, waste: e.Size - e.Requested}
+	h := p.blocks.at(place)
+	b := &h.block
+	*b = block{size: e.Size, waste: e.Size - e.Requested}
 	region := p.findRegion(e)
 	if region >= 0 {
 		r := &p.regions[region]
 		at := int64(e.Address - r.Address)
 		b.off, b.placed = r.Offset+at, min(e.Size, r.Size-at)
 	}
-	i := p.addAlloc(e, region, &b, false)
+	i := p.addAlloc(e, region, b, false)
+	h.alloc = int32(i)
 	p.mark()
-	p.account(&b, 1)
+	p.account(b, 1)
 	p.point(e.Time, i, didAlloc)
-	return clean
+	return !again
 }
 
-// addAlloc makes the record of a block and the block itself.
+// addAlloc makes the record of a block.
 func (p *Pool) addAlloc(e *event.Event, region int32, b *block, forwarded bool) int {
 	kind := packKind(e, forwarded)
 	b.category = uint8(kind)
 	i := p.allocs.n
-	r := p.allocs.add()
-	_ = r[allocCols-1]
-	r[birthCol] = int64(p.inUse.n)
-	r[addrCol] = int64(e.Address)
-	r[sizeCol] = b.size
-	r[wasteCol] = b.waste
-	r[tensorCol] = int64(e.Tensor)
-	r[opCol] = int64(e.Op)
-	r[stepCol] = int64(e.Step)
-	r[kindCol] = kind
-	r[regionCol] = int64(region)
+	k := p.allocs.add()
+	r, s := p.allocs.open[k:], p.allocs.stride
+	_ = r[(allocCols-1)*s]
+	r[birthCol*s] = int64(p.inUse.n)
+	r[addrCol*s] = int64(e.Address)
+	r[sizeCol*s] = b.size
+	r[wasteCol*s] = b.waste
+	r[tensorCol*s] = int64(e.Tensor)
+	r[opCol*s] = int64(e.Op)
+	r[stepCol*s] = int64(e.Step)
+	r[kindCol*s] = kind
+	r[regionCol*s] = int64(region)
 	p.lives.begin()
-	p.live.put(e.Address, uint64(p.hold(i, b)))
 	return i
 }
 
-// hold keeps a block and the index of its record in a place of its own.
-func (p *Pool) hold(i int, b *block) int {
+// place is a free place in blocks.
+func (p *Pool) place() int {
 	if n := len(p.vacant); n > 0 {
 		k := p.vacant[n-1]
 		p.vacant = p.vacant[:n-1]
-		*p.blocks.at(int(k)) = held{*b, int32(i)}
 		return int(k)
 	}
-	p.blocks.push(held{*b, int32(i)})
+	p.blocks.push(held{})
 	return p.blocks.n - 1
 }
 
+// held is a live block and the index of its record.
 type held struct {
 	block
 	alloc int32
@@ -137,7 +140,6 @@ func (p *Pool) forward(e *event.Event) bool {
 		return false
 	}
 	h := *p.blocks.at(int(k))
-	p.vacant = append(p.vacant, int32(k))
 	b, i := h.block, int(h.alloc)
 	if e.Requested > 0 {
 		b.waste = b.size - e.Requested
@@ -147,23 +149,31 @@ func (p *Pool) forward(e *event.Event) bool {
 	p.mark()
 	p.account(&h.block, -1)
 	j := p.addAlloc(&n, int32(p.allocs.at(regionCol, i)), &b, true)
+	*p.blocks.at(int(k)) = held{b, int32(j)} // in the place of the one it takes over
+	p.live.put(e.Address, k)
 	p.account(&b, 1)
 	p.lives.finish(i, uint32(p.inUse.n+1))
 	f := p.forwards.n
 	r := p.forwards.add()
-	r[0], r[1] = int64(i), int64(j)
+	p.forwards.open[r], p.forwards.open[p.forwards.stride+r] = int64(i), int64(j)
 	p.point(e.Time, f, didForward)
 	return true
 }
 
 // mark records the state before every markEvery-th point.
 func (p *Pool) mark() {
-	if p.inUse.n&(markEvery-1) != 0 {
-		return
+	if p.inUse.n&(markEvery-1) == 0 {
+		p.putMark()
 	}
-	r := p.marks.add()
-	copy(r, p.now.ByCategory[:])
-	r[event.NumCategories] = p.now.Waste
+}
+
+func (p *Pool) putMark() {
+	k := p.marks.add()
+	r, s := p.marks.open[k:], p.marks.stride
+	for c, n := range p.now.ByCategory {
+		r[c*s] = n
+	}
+	r[event.NumCategories*s] = p.now.Waste
 }
 
 func (p *Pool) point(at int64, what, did int) {

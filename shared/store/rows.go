@@ -6,14 +6,16 @@ import (
 )
 
 // rows is an append-only table of numbers with a few columns. The last rows lie
-// open, as they were put; when they fill a chunk they are packed column by
-// column: the lowest value is taken off, common low zero bits are shifted out,
+// open, one column after the other; when they fill a chunk they are packed
+// column by column: the lowest value is taken off, common low zero bits are shifted out,
 // and the rest takes as many bytes each as the largest needs, from none to
 // eight. Packing at the end rather than while appending keeps the append a few
 // plain stores, and never rewrites anything.
 type rows struct {
 	chunks []chunk
-	open   []int64 // row after row
+	open   []int64 // column after column, of stride rows each
+	stride int
+	k      int // rows in open
 	cols   int
 	n      int
 }
@@ -48,28 +50,31 @@ const (
 	chunkBytes  = 48
 )
 
-// add makes a row and returns its place, to be filled at once.
-func (t *rows) add() []int64 {
-	if len(t.open) == cap(t.open) {
+// add makes a row and returns its place in open: column c of it is
+// open[c*stride+place], to be filled at once.
+func (t *rows) add() (place int) {
+	if t.k == t.stride {
 		t.grow()
 	}
-	k := len(t.open)
-	t.open = t.open[:k+t.cols]
+	t.k++
 	t.n++
-	return t.open[k : k+t.cols]
+	return t.k - 1
 }
 
 // grow makes room in the open chunk, or seals it when it is full. The first
 // chunk starts small, because most pools and tracks of a run stay so.
 func (t *rows) grow() {
-	if full := chunkLen * t.cols; len(t.open) < full {
-		n := make([]int64, len(t.open), min(full, max(16*t.cols, 4*len(t.open))))
-		copy(n, t.open)
-		t.open = n
+	if t.stride == chunkLen {
+		t.seal()
+		t.k = 0
 		return
 	}
-	t.seal()
-	t.open = t.open[:0]
+	stride := min(chunkLen, max(16, 4*t.stride))
+	open := make([]int64, stride*t.cols)
+	for c := range t.cols {
+		copy(open[c*stride:], t.open[c*t.stride:][:t.stride])
+	}
+	t.open, t.stride = open, stride
 }
 
 func (t *rows) seal() {
@@ -77,23 +82,22 @@ func (t *rows) seal() {
 	size := 0
 	for i := range c.cols {
 		p := &c.cols[i]
-		p.measure(t.open[i:], t.cols)
+		p.measure((*[chunkLen]int64)(t.open[i<<chunkBits:]))
 		p.at = uint32(size)
 		size += chunkLen * int(p.width)
 	}
 	c.data = make([]byte, size+8)
 	for i := range c.cols {
-		c.cols[i].fill(c.data, t.open[i:], t.cols)
+		c.cols[i].fill(c.data, (*[chunkLen]int64)(t.open[i<<chunkBits:]))
 	}
 	t.chunks = append(t.chunks, c)
 }
 
-// measure finds the width of a column whose values lie stride apart.
-func (p *packed) measure(v []int64, stride int) {
+// measure finds the width of a column.
+func (p *packed) measure(v *[chunkLen]int64) {
 	lo, hi, first := v[0], v[0], v[0]
 	var set uint64
-	for i := 0; i < len(v); i += stride {
-		x := v[i]
+	for _, x := range v {
 		lo, hi = min(lo, x), max(hi, x)
 		// All values leave the same rest by a power of two exactly when their
 		// distances from any one of them leave none.
@@ -111,15 +115,27 @@ func (p *packed) measure(v []int64, stride int) {
 }
 
 // fill packs a column into its place. Columns are filled in the order in which
-// they lie, because the last bytes spill over into the next one's place.
-func (p *packed) fill(data []byte, v []int64, stride int) {
-	if p.width == 0 {
-		return
-	}
-	at, w, base, shift := int(p.at), int(p.width), p.base, p.shift&63
-	for i := 0; i < len(v); i += stride {
-		binary.LittleEndian.PutUint64(data[at:], uint64(v[i]-base)>>shift)
-		at += w
+// they lie, because the last bytes may spill over into the next one's place.
+func (p *packed) fill(data []byte, v *[chunkLen]int64) {
+	w, base, shift := int(p.width), p.base, p.shift&63
+	data = data[p.at:]
+	switch w {
+	case 0:
+	case 1:
+		d := (*[chunkLen]byte)(data)
+		for i, x := range v {
+			d[i] = byte(uint64(x-base) >> shift)
+		}
+	case 2:
+		d := (*[2 * chunkLen]byte)(data)
+		for i, x := range v {
+			binary.LittleEndian.PutUint16(d[2*i:2*i+2], uint16(uint64(x-base)>>shift))
+		}
+	default:
+		for _, x := range v {
+			binary.LittleEndian.PutUint64(data, uint64(x-base)>>shift)
+			data = data[w:]
+		}
 	}
 }
 
@@ -128,7 +144,7 @@ func (t *rows) at(c, i int) int64 {
 	if k := i >> chunkBits; k < len(t.chunks) {
 		return t.chunks[k].at(c, i&(chunkLen-1))
 	}
-	return t.open[i&(chunkLen-1)*t.cols+c]
+	return t.open[c*t.stride+i&(chunkLen-1)]
 }
 
 func (k *chunk) at(c, i int) int64 {
@@ -164,8 +180,8 @@ func (t *rows) after(c int, v int64, from int) int {
 		next := k.cols[c].base
 		if lo < last {
 			next = t.chunks[lo+1].cols[c].base
-		} else if len(t.open) > 0 {
-			next = t.open[c]
+		} else if t.k > 0 {
+			next = t.open[c*t.stride]
 		}
 		i := k.after(c, v, max(from-lo<<chunkBits, 0), next)
 		if lo < last || i < chunkLen {
@@ -271,6 +287,12 @@ func (t *table) slot(key uint64) int {
 
 // put sets a key's value; it reports whether the key had one.
 func (t *table) put(key, val uint64) (again bool) {
+	_, again = t.swap(key, val)
+	return again
+}
+
+// swap is put that gives the value that the key had.
+func (t *table) swap(key, val uint64) (old uint64, again bool) {
 	if 4*(t.n+1) > 3*len(t.keys) {
 		t.rehash()
 	}
@@ -279,11 +301,12 @@ func (t *table) put(key, val uint64) (again bool) {
 		if t.vals[i] == 0 {
 			t.keys[i], t.vals[i] = key, val+1
 			t.n++
-			return false
+			return 0, false
 		}
 		if t.keys[i] == key {
+			old = t.vals[i] - 1
 			t.vals[i] = val + 1
-			return true
+			return old, true
 		}
 	}
 }

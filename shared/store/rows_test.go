@@ -15,7 +15,7 @@ func TestRowsGiveBackWhatTheyTook(t *testing.T) {
 		offset := int64(r.Uint64())
 		for range 2*chunkLen + 77 {
 			row := tab.add()
-			for c := range row {
+			for c := range tab.cols {
 				v := int64(0)
 				if width > 0 {
 					v = int64(r.Uint64() >> (64 - width))
@@ -26,7 +26,7 @@ func TestRowsGiveBackWhatTheyTook(t *testing.T) {
 				case 2:
 					v <<= 5
 				}
-				row[c] = v
+				tab.open[c*tab.stride+row] = v
 				want[c] = append(want[c], v)
 			}
 		}
@@ -40,7 +40,8 @@ func TestRowsGiveBackWhatTheyTook(t *testing.T) {
 	}
 	ends := rows{cols: 1}
 	for i := range chunkLen + 1 {
-		ends.add()[0] = []int64{math.MinInt64, math.MaxInt64, -1, 0}[i%4]
+		row := ends.add()
+		ends.open[row] = []int64{math.MinInt64, math.MaxInt64, -1, 0}[i%4]
 	}
 	for i := range chunkLen + 1 {
 		if got, want := ends.at(0, i), []int64{math.MinInt64, math.MaxInt64, -1, 0}[i%4]; got != want {
@@ -63,7 +64,7 @@ func TestAfterFindsTheFirstGreater(t *testing.T) {
 				v += int64(r.IntN(9))
 			}
 			row := tab.add()
-			row[0], row[1] = 7, v
+			tab.open[row], tab.open[tab.stride+row] = 7, v
 			all = append(all, v)
 		}
 		for range 500 {

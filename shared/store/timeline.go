@@ -35,7 +35,9 @@ type Timeline struct {
 	settings event.Fields
 	end      End
 
-	lastPool *Pool // of the last event that had one: most follow each other
+	// Of the last event that had one: most follow each other.
+	lastPool *Pool
+	lastOps  *Track
 }
 
 // New returns an empty timeline whose string ids are those of strings, which the

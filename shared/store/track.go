@@ -83,29 +83,57 @@ const (
 )
 
 // sumTree holds sums over runs of 16, 256, … spans.
-type sumTree []vector[Sums]
+type sumTree struct {
+	levels []vector[Sums]
+	// What was added to node of the lowest level, and is not yet to those above
+	// it: spans mostly end near each other.
+	node int
+	low  *Sums // the node itself
+	more Sums
+}
 
-// add counts v in for span i. Nodes are made for spans in order, so a node
-// that is missing is the next one.
+// add counts v in for span i.
 func (t *sumTree) add(i, class int, v int64) {
-	for l := 0; ; l++ {
-		i >>= fanoutBits
-		if l == len(*t) {
-			if l > 0 && i == 0 {
-				return
-			}
-			*t = append(*t, vector[Sums]{})
-			if l > 0 {
-				below := &(*t)[l-1]
-				for k := range below.n {
-					(*t)[l].reach(k >> fanoutBits).add(below.at(k))
-				}
-				// v is in the sums below already.
-				continue
-			}
-		}
-		(*t)[l].reach(i)[class] += v
+	if i>>fanoutBits != t.node || t.low == nil {
+		t.turn(i >> fanoutBits)
 	}
+	t.low[class&(NumClasses-1)] += v
+	t.more[class&(NumClasses-1)] += v
+}
+
+// turn makes another node of the lowest level the one that is added to. Nodes
+// are made for spans in order, so a node that is missing is the next one.
+func (t *sumTree) turn(node int) {
+	t.settle()
+	if len(t.levels) == 0 {
+		t.levels = append(t.levels, vector[Sums]{})
+	}
+	t.node, t.low = node, t.levels[0].reach(node)
+}
+
+// settle brings the upper levels up to date, which must be done before they
+// are read.
+func (t *sumTree) settle() {
+	if t.low == nil || t.more == (Sums{}) {
+		return
+	}
+	i := t.node
+	for l := 1; ; l++ {
+		i >>= fanoutBits
+		if l == len(t.levels) {
+			if t.levels[l-1].n <= 1 {
+				break
+			}
+			t.levels = append(t.levels, vector[Sums]{})
+			below := &t.levels[l-1]
+			for k := range below.n {
+				t.levels[l].reach(k >> fanoutBits).add(below.at(k))
+			}
+			continue // what is added is in the sums below already
+		}
+		t.levels[l].reach(i).add(&t.more)
+	}
+	t.more = Sums{}
 }
 
 // reach is at, with elements added up to i.
@@ -144,14 +172,15 @@ func (t *Track) start(e *event.Event, class uint8) int {
 	if class >= NumClasses {
 		class = 0
 	}
-	r := t.spans.add()
-	_ = r[spanCols-1]
-	r[beginCol] = e.Time
-	r[spanOpCol] = int64(e.Op)
-	r[spanTensorCol] = int64(e.Tensor)
-	r[spanStepCol] = int64(e.Step)
-	r[spanValueCol] = e.Size
-	r[spanKindCol] = int64(class) | int64(e.Flags)<<8
+	k := t.spans.add()
+	r, s := t.spans.open[k:], t.spans.stride
+	_ = r[(spanCols-1)*s]
+	r[beginCol*s] = e.Time
+	r[spanOpCol*s] = int64(e.Op)
+	r[spanTensorCol*s] = int64(e.Tensor)
+	r[spanStepCol*s] = int64(e.Step)
+	r[spanValueCol*s] = e.Size
+	r[spanKindCol*s] = int64(class) | int64(e.Flags)<<8
 	t.lives.begin()
 	return i
 }
@@ -159,9 +188,10 @@ func (t *Track) start(e *event.Event, class uint8) int {
 func (t *Track) finish(i int, at int64) {
 	// Ends are kept as one more than the time, for 0 means open.
 	t.lives.finish(i, at+1)
-	t.busy.add(i, t.class(i), at-t.spans.at(beginCol, i))
+	c := t.class(i)
+	t.busy.add(i, c, at-t.spans.at(beginCol, i))
 	if t.hasValue() {
-		t.values.add(i, t.class(i), t.spans.at(spanValueCol, i))
+		t.values.add(i, c, t.spans.at(spanValueCol, i))
 	}
 }
 
@@ -188,17 +218,18 @@ func (t *Track) sumOf(tree *sumTree, into *Sums, a, b int, of func(int) int64) {
 		each(a, b)
 		return
 	}
+	tree.settle()
 	each(a, lo<<fanoutBits)
 	each(hi<<fanoutBits, b)
-	for l := range *tree {
-		nodes := &(*tree)[l]
+	for l := range tree.levels {
+		nodes := &tree.levels[l]
 		add := func(a, b int) {
 			for i := a; i < min(b, nodes.n); i++ {
 				into.add(nodes.at(i))
 			}
 		}
 		up, down := (lo+fanout-1)>>fanoutBits, hi>>fanoutBits
-		if up >= down || l == len(*tree)-1 {
+		if up >= down || l == len(tree.levels)-1 {
 			add(lo, hi)
 			return
 		}
@@ -290,9 +321,10 @@ func (t *Track) Sum(t0, t1 int64) (busy, value Sums, count int) {
 
 func (t *Track) bytes() int64 {
 	n := t.lives.bytes(8) + t.spans.bytes()
-	for _, tree := range []sumTree{t.busy, t.values} {
-		for i := range tree {
-			n += tree[i].bytes(NumClasses * 8)
+	for _, tree := range []*sumTree{&t.busy, &t.values} {
+		tree.settle()
+		for i := range tree.levels {
+			n += tree.levels[i].bytes(NumClasses * 8)
 		}
 	}
 	return n
