@@ -101,7 +101,7 @@ func BenchmarkHand(b *testing.B) {
 				v.Lanes = Layout(tl, v.H, 6, 1)
 				var r Renderer
 				var began time.Time
-				r.Enough = func() bool { return time.Since(began) > 2500*time.Microsecond }
+				r.Enough = func() bool { return time.Since(began) > 2000*time.Microsecond }
 				d := (last - first) / z
 				v.T0, v.T1 = first+(last-first-d)/3, first+(last-first-d)/3+d
 				v.Align()

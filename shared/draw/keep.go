@@ -124,15 +124,19 @@ func (r *Renderer) refine(img *Image, tl *store.Timeline, v *View) {
 	if r.Enough == nil {
 		return
 	}
+	begun := false
 	for idle := 0; idle < len(r.drawn); r.turn++ {
 		if r.turn >= len(r.drawn) {
 			r.turn = 0
+		}
+		if begun && wholeOnly(v.Lanes[r.turn].Kind) && r.drawn[r.turn].to == 0 {
+			break // too much for what is left of this frame's time
 		}
 		if !r.piece(img, tl, v, r.turn, pieceWidth) {
 			idle++
 			continue
 		}
-		idle = 0
+		idle, begun = 0, true
 		if r.Enough() {
 			r.turn++
 			break

@@ -81,7 +81,7 @@ const maxPixels = 4 * 7680 * 4320
 
 // drawTime is how long a picture is drawn while the hand moves it: less than
 // the 4 ms that a frame may cost, by what a last piece takes.
-const drawTime = 2500 * time.Microsecond
+const drawTime = 2000 * time.Microsecond
 
 // Hurry makes Draw leave the rest of a moved picture for the next Draw when a
 // frame's time is up; Pending tells. What is not exact yet is the picture
