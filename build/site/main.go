@@ -45,7 +45,7 @@ func write(dist fs.FS, out string) error {
 	if err := empty(out); err != nil {
 		return err
 	}
-	page := ui.Handler(ui.Options{Dist: dist})
+	page := ui.Handler(ui.Options{Dist: dist, Share: ui.ShareAsk})
 	header, body, err := get(page, "/")
 	if err != nil {
 		return err

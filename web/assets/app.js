@@ -10,6 +10,7 @@ import { Knobs, nest } from "./knobs.js";
 import { Lanes } from "./lanes.js";
 import * as link from "./link.js";
 import { Runner } from "./runner.js";
+import { Sharing } from "./sharing.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
 const root = document.documentElement;
@@ -39,6 +40,7 @@ class App {
     this.lanes = new Lanes(this);
     this.details = new Details(this);
     this.knobs = new Knobs(this);
+    this.sharing = new Sharing(this);
     watchPlots(this);
     watchMinimap(this);
     watchKeys(this);
@@ -142,7 +144,8 @@ class App {
     on("trouble", (e) => this.trouble(new Error(e)));
     addEventListener("hashchange", () => {
       this.wanted = link.read();
-      if (this.wanted.run && this.wanted.run !== this.runId) this.pick(`agent:${this.wanted.run}`);
+      if (this.wanted.share !== null && this.wanted.share !== this.sharing.field) this.sharing.open();
+      else if (this.wanted.run && this.wanted.run !== this.runId) this.pick(`agent:${this.wanted.run}`);
       else this.#restore();
     });
   }
@@ -151,12 +154,27 @@ class App {
     this.lanes.offer();
     await this.#choices();
     root.dataset.ready = "true";
+    this.#counted(() => this.sharing.start(root.dataset.share));
+    const shared = (this.wanted?.share ?? null) !== null;
+    if (shared) this.#counted(() => this.sharing.open());
     if (!this.hasAgent) return;
     await this.#runs();
-    if (this.wanted.run) this.pick(`agent:${this.wanted.run}`);
+    if (shared) return;
+    if (this.wanted?.run) this.pick(`agent:${this.wanted.run}`);
     else {
       const files = await agent.files().catch(() => []);
       if (files?.length) this.pick(`agent:${files[0].id}`);
+    }
+  }
+
+  // #counted does something that the page is not idle before the end of.
+  async #counted(job) {
+    this.busy++;
+    try {
+      return await job();
+    } finally {
+      this.busy--;
+      this.#idle();
     }
   }
 
@@ -267,6 +285,7 @@ class App {
     chip.dataset.state = { "out of memory": "oom", "out of memory log": "oom" }[state] ?? state;
     chip.textContent = this.live && c.origin === "file" ? "loading" : this.live ? (c.origin === "rerun" ? "computing" : "live") : state;
     $("save").disabled = !this.blob;
+    this.sharing.allow(!!this.blob);
     $("next-oom").hidden = !c.ooms;
     $("follow").hidden = !(this.live && c.origin === "live");
     this.details.badge("oom", c.ooms ? String(c.ooms) : "");
@@ -512,28 +531,33 @@ class App {
 
   // --- opening
 
-  async openFile(file) {
+  // openFile opens a timeline or a log; share is the field of the link that it
+  // came by.
+  async openFile(file, share = "") {
     if (!this.engine.up) return this.toast("The browser module is not running.", true);
     root.dataset.idle = "false";
     const head = new Uint8Array(await file.slice(0, 256).arrayBuffer());
     const binary = head.some((b) => b === 0);
     if (!binary) {
       if (file.size > 64 << 20) return this.toast("This text is larger than 64 MiB: cut it down to the part around the failure.", true);
-      return this.openLog(await file.text(), file.name);
+      return this.openLog(await file.text(), file.name, share);
     }
-    await this.#load(file, file.name, "");
+    await this.#load(file, file.name, "", share);
   }
 
   // #leave lets go of a stream. The run itself goes on at the agent.
-  #leave() {
+  #leave(share = "") {
+    this.sharing.cancel();
+    this.sharing.field = share;
     this.engine.tell({ t: "unstream" });
     this.streams++;
     this.live = false;
   }
 
-  async #load(blob, name, id) {
-    this.#leave();
+  async #load(blob, name, id, share = "") {
     const before = { runId: this.runId, blob: this.blob };
+    const field = this.sharing.field;
+    this.#leave(share);
     this.runId = "";
     this.blob = null;
     this.live = true;
@@ -546,6 +570,7 @@ class App {
         end = await this.engine.call({ t: "open", slot: 0, name, blob });
       } catch (e) {
         Object.assign(this, before); // what was on screen is still there
+        this.sharing.field = field;
         throw new Error(`${name}: ${e.message}`);
       }
       this.live = false;
@@ -553,12 +578,13 @@ class App {
       this.openMs = performance.now() - this.openedAt;
       this.#remember(id || `file:${name}`, name, blob);
       if (end.warning) this.toast(end.warning, true);
+      this.remember();
       await this.#settings();
     });
   }
 
-  async openLog(text, name) {
-    this.#leave();
+  async openLog(text, name, share = "") {
+    this.#leave(share);
     await this.#work(async () => {
       const end = await this.engine.call({ t: "log", slot: 0, name, text });
       this.runId = "";
@@ -590,6 +616,11 @@ class App {
     this.library.set(id, { name, blob });
     this.localId = id;
     this.#picker();
+  }
+
+  // working shows the progress of a job that another part of the page does.
+  async working(job) {
+    await this.#work(() => job((share) => this.#progress(share)));
   }
 
   async #work(job) {
@@ -652,6 +683,7 @@ class App {
         this.blob = end.blob;
         this.rerunMs = performance.now() - started;
         this.#remember(`rerun:${++this.reruns}`, title, end.blob);
+        this.remember();
         await this.#settings();
         if (this.base) this.details.choose("compare");
         if (this.current.ooms) {
@@ -715,6 +747,8 @@ class App {
       return this.#load(local.blob, local.name, value);
     }
     const info = this.agentRuns?.find((r) => r.id === id);
+    this.sharing.cancel();
+    this.sharing.field = "";
     this.current = null;
     this.runId = id;
     this.blob = null;
@@ -810,7 +844,7 @@ class App {
   }
 
   remember() {
-    link.write({ run: this.runId, view: this.view, whole: this.#whole(), cursor: this.cursor, tab: this.details.tab, lane: "" });
+    link.write({ run: this.runId, share: this.sharing.field, view: this.view, whole: this.#whole(), cursor: this.cursor, tab: this.details.tab, lane: "" });
   }
 
   // #restore brings back the view that the address bar asks for.

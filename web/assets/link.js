@@ -1,18 +1,20 @@
 // The address bar holds the view, so that a link to a run of the agent, or a
 // reload, shows the same thing again: #run=3&from=0&to=1200&at=340&tab=peak.
+// A timeline that came by link keeps its share=ID.KEY in front.
 
 export function read() {
   const p = new URLSearchParams(location.hash.slice(1));
   const number = (k) => (p.has(k) && Number.isFinite(Number(p.get(k))) ? Number(p.get(k)) : null);
-  return { run: p.get("run") ?? "", t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "" };
+  return { run: p.get("run") ?? "", share: p.get("share"), t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "" };
 }
 
 let timer = 0;
 
-export function write({ run, view, cursor, tab, lane, whole }) {
+export function write({ run, share, view, cursor, tab, lane, whole }) {
   clearTimeout(timer);
   timer = setTimeout(() => {
     const p = new URLSearchParams();
+    if (share) p.set("share", share);
     if (run) p.set("run", run);
     if (view && !whole) {
       p.set("from", Math.round(view.t0));

@@ -11,17 +11,31 @@ import (
 	"sync"
 
 	"tideline/web/assets"
+	"tideline/web/share/browser"
 )
 
 // Options is what the page has to know of its host.
 type Options struct {
 	Agent  bool // an agent answers under /api/v1: offer runs, not only files
+	Guest  bool // an agent is there, and this visitor brought no token for it
 	Module bool // the browser modules are there; Handler finds out by itself
+	Share  Share
 
 	// Dist holds tideline.wasm, rerun.wasm and wasm_exec.js; nil takes what was
 	// embedded.
 	Dist fs.FS
 }
+
+// Share says whether a share service answers under /share/ of the page's
+// origin.
+type Share string
+
+// The page of plain files does not know what it will stand beside.
+const (
+	ShareNo  Share = "" // the page never asks
+	ShareYes Share = "yes"
+	ShareAsk Share = "ask" // the page asks once, when it starts
+)
 
 // Policy is the Content-Security-Policy of every answer. A worker obeys the
 // policy sent with its own script, so the assets carry it as well.
@@ -129,7 +143,10 @@ func (s *fileServer) read(name, accept string) (body []byte, encoding string, er
 	if b, err := fs.ReadFile(s.static, name); err == nil {
 		return b, "", nil
 	}
-	b, err := fs.ReadFile(s.dist, name)
+	if b, err := fs.ReadFile(s.dist, name); err == nil {
+		return b, "", nil
+	}
+	b, err := fs.ReadFile(browser.Files, name) // the share service's modules
 	return b, "", err
 }
 

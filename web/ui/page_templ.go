@@ -53,7 +53,20 @@ func Page(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" data-idle=\"false\"><head><meta charset=\"utf-8\"><title>Tideline</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><meta name=\"description\" content=\"See, rerun and fix accelerator memory.\"><link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/assets/page.css\"><link rel=\"stylesheet\" href=\"/assets/timeline.css\"><script src=\"/assets/theme.js\"></script><script type=\"module\" src=\"/assets/app.js\"></script></head><body><a class=\"skip\" href=\"#lanes\">Skip to the timeline</a>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" data-share=\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var4 string
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templruntime.NewAttributeExpression(o.Share.word()).Resolve(ctx)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/page.templ`, Line: 6, Col: 106}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var4)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\" data-idle=\"false\"><head><meta charset=\"utf-8\"><title>Tideline</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><meta name=\"description\" content=\"See, rerun and fix accelerator memory.\"><link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/assets/page.css\"><link rel=\"stylesheet\" href=\"/assets/timeline.css\"><script src=\"/assets/theme.js\"></script><script type=\"module\" src=\"/assets/app.js\"></script></head><body><a class=\"skip\" href=\"#lanes\">Skip to the timeline</a>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -67,7 +80,11 @@ func Page(o Options) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<main class=\"desk\">")
+		templ_7745c5c3_Err = shareNotice().Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<main class=\"desk\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -83,7 +100,7 @@ func Page(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</main>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</main>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -91,7 +108,11 @@ func Page(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<div id=\"drop\" class=\"drop\" hidden><p><strong>Drop to open</strong><span>a .tideline file, or the text of an out-of-memory log</span></p></div><div id=\"toast\" class=\"toast\" role=\"status\" aria-live=\"polite\"></div><div id=\"announce\" class=\"unseen\" aria-live=\"polite\"></div></body></html>")
+		templ_7745c5c3_Err = shareDialog().Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div id=\"drop\" class=\"drop\" hidden><p><strong>Drop to open</strong><span>a .tideline file, or the text of an out-of-memory log</span></p></div><div id=\"toast\" class=\"toast\" role=\"status\" aria-live=\"polite\"></div><div id=\"announce\" class=\"unseen\" aria-live=\"polite\"></div></body></html>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -116,7 +137,7 @@ func moduleMissing() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<aside class=\"notice\" role=\"alert\" id=\"module-missing\"><strong>The browser module is not built.</strong> <span>Timelines cannot be drawn until <code>go run ./build wasm</code> has been run and the agent started again.</span></aside>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<aside class=\"notice\" role=\"alert\" id=\"module-missing\"><strong>The browser module is not built.</strong> <span>Timelines cannot be drawn until <code>go run ./build wasm</code> has been run and the agent started again.</span></aside>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

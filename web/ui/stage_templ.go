@@ -36,7 +36,17 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Where did the memory go?</h1><p>Watch a training run fill a device, change a setting, and rerun it in this page.</p><div id=\"start-demos\" class=\"start-demos\"></div><p class=\"start-open\">or drop a <b>.tideline</b> file or an <b>out-of-memory log</b> anywhere, <button type=\"button\" class=\"link\" id=\"start-open\">open one</button>, or <button type=\"button\" class=\"link\" id=\"start-paste\">paste a log</button>.</p><p class=\"start-note\">Files stay in this tab. Nothing is uploaded.</p></div></div><div class=\"timeline\" id=\"timeline\" hidden><div class=\"toolbar\" role=\"toolbar\" aria-label=\"View\"><output id=\"span\" class=\"span\" aria-live=\"off\"></output> <span class=\"tools\"><button type=\"button\" class=\"ghost\" id=\"zoom-out\" title=\"Zoom out (s)\" aria-label=\"Zoom out\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Where did the memory go?</h1><p>Watch a training run fill a device, change a setting, and rerun it in this page.</p><div id=\"start-demos\" class=\"start-demos\"></div><p class=\"start-open\">or drop a <b>.tideline</b> file or an <b>out-of-memory log</b> anywhere, <button type=\"button\" class=\"link\" id=\"start-open\">open one</button>, or <button type=\"button\" class=\"link\" id=\"start-paste\">paste a log</button>.</p>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		if o.Guest {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"start-note\">This page was opened without the agent’s token: it opens files and links and reruns here. To run on the agent, open the address that <code>tideline serve</code> printed.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"start-note\" id=\"start-note\">Files stay in this tab. Nothing is uploaded.</p></div></div><div class=\"timeline\" id=\"timeline\" hidden><div class=\"toolbar\" role=\"toolbar\" aria-label=\"View\"><output id=\"span\" class=\"span\" aria-live=\"off\"></output> <span class=\"tools\"><button type=\"button\" class=\"ghost\" id=\"zoom-out\" title=\"Zoom out (s)\" aria-label=\"Zoom out\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -44,7 +54,7 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</button> <button type=\"button\" class=\"ghost\" id=\"zoom-in\" title=\"Zoom in (w)\" aria-label=\"Zoom in\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</button> <button type=\"button\" class=\"ghost\" id=\"zoom-in\" title=\"Zoom in (w)\" aria-label=\"Zoom in\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -52,7 +62,7 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</button> <button type=\"button\" class=\"ghost wide\" id=\"fit\" title=\"Show everything (f or 0)\">Fit</button> <button type=\"button\" class=\"ghost wide\" id=\"zoom-selection\" title=\"Zoom to the selection (z)\" disabled>Selection</button> <button type=\"button\" class=\"ghost wide\" id=\"to-peak\" title=\"Go to the peak (p)\">Peak</button> <button type=\"button\" class=\"ghost wide bad\" id=\"next-oom\" title=\"Next out of memory (n)\" hidden>Next OOM</button> <button type=\"button\" class=\"ghost wide\" id=\"follow\" title=\"Follow the live run (l)\" aria-pressed=\"true\" hidden>Follow</button></span><form class=\"find\" id=\"find\" role=\"search\"><label class=\"unseen\" for=\"find-text\">Search tensors and ops</label> <input id=\"find-text\" type=\"search\" placeholder=\"Search tensors, ops\" spellcheck=\"false\"> <kbd aria-hidden=\"true\">/</kbd></form></div><div class=\"minimap\" id=\"minimap\"><div class=\"gutter\"><span>Overview</span></div><div class=\"minimap-plot\" id=\"minimap-plot\"><canvas aria-hidden=\"true\"></canvas><div class=\"brush\" id=\"brush\" role=\"slider\" tabindex=\"0\" aria-label=\"Visible range\" aria-valuemin=\"0\" aria-valuemax=\"100\" aria-valuenow=\"0\"><i class=\"grip left\"></i><i class=\"grip right\"></i></div></div></div><div class=\"axis\"><div class=\"gutter\"></div><div class=\"axis-plot\" id=\"axis\" aria-hidden=\"true\"></div></div><div class=\"lanes\" id=\"lanes\" tabindex=\"-1\"><div class=\"cross\" id=\"cross\" aria-hidden=\"true\"><i class=\"selection\" id=\"selection\" hidden></i> <i class=\"hair\" id=\"hair\" hidden></i> <i class=\"pin\" id=\"pin\" hidden><b></b></i></div></div><div class=\"tip\" id=\"tip\" role=\"presentation\" hidden></div></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</button> <button type=\"button\" class=\"ghost wide\" id=\"fit\" title=\"Show everything (f or 0)\">Fit</button> <button type=\"button\" class=\"ghost wide\" id=\"zoom-selection\" title=\"Zoom to the selection (z)\" disabled>Selection</button> <button type=\"button\" class=\"ghost wide\" id=\"to-peak\" title=\"Go to the peak (p)\">Peak</button> <button type=\"button\" class=\"ghost wide bad\" id=\"next-oom\" title=\"Next out of memory (n)\" hidden>Next OOM</button> <button type=\"button\" class=\"ghost wide\" id=\"follow\" title=\"Follow the live run (l)\" aria-pressed=\"true\" hidden>Follow</button></span><form class=\"find\" id=\"find\" role=\"search\"><label class=\"unseen\" for=\"find-text\">Search tensors and ops</label> <input id=\"find-text\" type=\"search\" placeholder=\"Search tensors, ops\" spellcheck=\"false\"> <kbd aria-hidden=\"true\">/</kbd></form></div><div class=\"minimap\" id=\"minimap\"><div class=\"gutter\"><span>Overview</span></div><div class=\"minimap-plot\" id=\"minimap-plot\"><canvas aria-hidden=\"true\"></canvas><div class=\"brush\" id=\"brush\" role=\"slider\" tabindex=\"0\" aria-label=\"Visible range\" aria-valuemin=\"0\" aria-valuemax=\"100\" aria-valuenow=\"0\"><i class=\"grip left\"></i><i class=\"grip right\"></i></div></div></div><div class=\"axis\"><div class=\"gutter\"></div><div class=\"axis-plot\" id=\"axis\" aria-hidden=\"true\"></div></div><div class=\"lanes\" id=\"lanes\" tabindex=\"-1\"><div class=\"cross\" id=\"cross\" aria-hidden=\"true\"><i class=\"selection\" id=\"selection\" hidden></i> <i class=\"hair\" id=\"hair\" hidden></i> <i class=\"pin\" id=\"pin\" hidden><b></b></i></div></div><div class=\"tip\" id=\"tip\" role=\"presentation\" hidden></div></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -78,7 +88,7 @@ func inspector() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<section class=\"inspector\" id=\"inspector\" aria-label=\"Details\" hidden><div class=\"splitter\" id=\"splitter\" role=\"separator\" aria-orientation=\"horizontal\" tabindex=\"0\" aria-label=\"Height of the details\" aria-valuemin=\"120\" aria-valuemax=\"800\" aria-valuenow=\"264\"></div><div class=\"tabs\" role=\"tablist\" aria-label=\"Details\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"inspector\" id=\"inspector\" aria-label=\"Details\" hidden><div class=\"splitter\" id=\"splitter\" role=\"separator\" aria-orientation=\"horizontal\" tabindex=\"0\" aria-label=\"Height of the details\" aria-valuemin=\"120\" aria-valuemax=\"800\" aria-valuenow=\"264\"></div><div class=\"tabs\" role=\"tablist\" aria-label=\"Details\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -114,7 +124,7 @@ func inspector() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<span class=\"tab-note\" id=\"tab-note\"></span></div><div class=\"pane\" id=\"pane\" role=\"tabpanel\" tabindex=\"0\" aria-labelledby=\"tab-live\"></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span class=\"tab-note\" id=\"tab-note\"></span></div><div class=\"pane\" id=\"pane\" role=\"tabpanel\" tabindex=\"0\" aria-labelledby=\"tab-live\"></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -139,72 +149,72 @@ func tab(id, name string, on bool) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<button type=\"button\" role=\"tab\" class=\"tab\" id=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<button type=\"button\" role=\"tab\" class=\"tab\" id=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 string
 		templ_7745c5c3_Var4, templ_7745c5c3_Err = templruntime.NewAttributeExpression("tab-" + id).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 85, Col: 62}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 88, Col: 62}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var4)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" data-tab=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\" data-tab=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var5 string
 		templ_7745c5c3_Var5, templ_7745c5c3_Err = templruntime.NewAttributeExpression(id).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 85, Col: 78}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 88, Col: 78}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var5)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "\" aria-controls=\"pane\" aria-selected=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "\" aria-controls=\"pane\" aria-selected=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var6 string
 		templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(trueFalse(on)).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 85, Col: 131}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 88, Col: 131}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\" tabindex=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "\" tabindex=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
 		templ_7745c5c3_Var7, templ_7745c5c3_Err = templruntime.NewAttributeExpression(tabIndex(on)).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 85, Col: 157}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 88, Col: 157}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var7)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var8 string
 		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(name)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 85, Col: 166}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 88, Col: 166}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<span class=\"badge\" hidden></span></button>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<span class=\"badge\" hidden></span></button>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

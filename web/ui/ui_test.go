@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"tideline/web/assets"
+	"tideline/web/share/browser"
 )
 
 func get(t *testing.T, h http.Handler, path string, header ...string) *http.Response {
@@ -101,7 +102,8 @@ func TestEveryReferenceExists(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile(`from "\./([^"]+)"`).FindAllStringSubmatch(string(b), -1) {
-			if _, err := assets.Static.ReadFile(m[1]); err != nil {
+			_, err := assets.Static.ReadFile(m[1])
+			if _, other := browser.Files.ReadFile(m[1]); err != nil && other != nil {
 				t.Errorf("%s imports %s, which is not there", f.Name(), m[1])
 			}
 		}
@@ -144,6 +146,18 @@ func TestWithoutAnAgentThePageOffersNoRunOnIt(t *testing.T) {
 	}
 }
 
+func TestThePageKnowsWhetherItMayShare(t *testing.T) {
+	for share, want := range map[Share]string{ShareNo: "no", ShareYes: "yes", ShareAsk: "ask"} {
+		if html := page(t, Options{Share: share, Dist: built}); !strings.Contains(html, `data-share="`+want+`"`) {
+			t.Errorf("%q: the page does not say %s", share, want)
+		}
+	}
+	const word = "without the agent’s token"
+	if strings.Contains(page(t, Options{Agent: true, Dist: built}), word) || !strings.Contains(page(t, Options{Guest: true, Dist: built}), word) {
+		t.Error("a guest is told what is missing, and nobody else")
+	}
+}
+
 func TestTheModuleComesInTheBestEncoding(t *testing.T) {
 	h := Handler(Options{Dist: built})
 	for _, c := range []struct{ accept, coding, body string }{
@@ -173,7 +187,7 @@ func TestTheModuleComesInTheBestEncoding(t *testing.T) {
 func TestOnlyAssetsAreServed(t *testing.T) {
 	h := Handler(Options{Dist: built})
 	for path, want := range map[string]int{
-		"/assets/app.js": 200, "/assets/page.css": 200, "/assets/icon.svg": 200, "/assets/wasm_exec.js": 200, "/favicon.ico": 200,
+		"/assets/app.js": 200, "/assets/page.css": 200, "/assets/icon.svg": 200, "/assets/wasm_exec.js": 200, "/assets/share.js": 200, "/assets/seal.js": 200, "/favicon.ico": 200,
 		"/assets/embed.go": 404, "/assets/README": 404, "/assets/none.js": 404, "/assets/..%2fui%2fdoc.go": 404, "/other": 404,
 	} {
 		if r := get(t, h, path); r.StatusCode != want {

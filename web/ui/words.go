@@ -7,6 +7,13 @@ func yesNo(b bool) string {
 	return "no"
 }
 
+func (s Share) word() string {
+	if s == ShareNo {
+		return "no"
+	}
+	return string(s)
+}
+
 func trueFalse(b bool) string {
 	if b {
 		return "true"
