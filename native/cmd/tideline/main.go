@@ -61,6 +61,8 @@ type grammar struct {
 	Replay   replayCmd   `cmd:"" help:"Rerun a timeline under other settings and compare, or answer an allocation trace."`
 	Diff     diffCmd     `cmd:"" help:"Compare the memory of two timelines."`
 	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`
+	Share    shareCmd    `cmd:"" help:"Share a timeline by link, encrypted on this machine; list or delete what was shared."`
+	Open     openCmd     `cmd:"" help:"Open a link that somebody shared, in the page or into a file."`
 	Devices  devicesCmd  `cmd:"" help:"List the virtual cards that a workload can ask for."`
 	Bench    benchCmd    `cmd:"" help:"Measure Tideline's own speeds on this machine, as ratios."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

@@ -40,3 +40,23 @@ func (p *progress) finish() {
 		_ = p.bar.Finish() // as in step
 	}
 }
+
+// newByteProgress makes a bar of bytes, whose number at tells.
+func newByteProgress(c *console, what string, quiet bool) *progress {
+	f, ok := c.err.(*os.File)
+	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
+		return &progress{}
+	}
+	return &progress{progressbar.NewOptions64(
+		-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+	)}
+}
+
+// at says how many bytes of how many have passed.
+func (p *progress) at(done, total int64) {
+	if p.bar != nil {
+		p.bar.ChangeMax64(total)
+		_ = p.bar.Set64(done) // as in step
+	}
+}

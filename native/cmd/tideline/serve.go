@@ -20,7 +20,12 @@ import (
 const defaultAddress = agent.DefaultAddress
 
 type serveCmd struct {
-	File  []string `arg:"" optional:"" help:"Timelines, or out-of-memory logs, to open in the page."`
+	File []string `arg:"" optional:"" help:"Timelines, or out-of-memory logs, to open in the page."`
+	pageFlags
+}
+
+// pageFlags say how the page is served.
+type pageFlags struct {
 	Addr  string   `default:"${addr}" help:"Address to listen on; port 0 takes any free one."`
 	Host  []string `placeholder:"NAME" help:"Name, beside localhost, that browsers may call this machine by."`
 	Token string   `env:"TIDELINE_TOKEN" help:"Token that requests must carry; random by default."`
@@ -31,6 +36,11 @@ type serveCmd struct {
 
 // Run serves until the command is interrupted.
 func (s *serveCmd) Run(ctx context.Context, c *console) error {
+	return s.serve(ctx, c, s.File)
+}
+
+// serve shows files in the page until the command is interrupted.
+func (s *pageFlags) serve(ctx context.Context, c *console, files []string) error {
 	if s.Token != "" && len(s.Token) < 8 {
 		return usage("--token has %d characters, too few to keep anybody out: take at least 8, or leave it out for a random one", len(s.Token))
 	}
@@ -38,12 +48,19 @@ func (s *serveCmd) Run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
+	shares, err := openShares(filepath.Join(o.Data, "shares"), o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = shares.close() }() // every answer has been given
+	o.Share = shares.service
+	go shares.sweep(ctx)
 	a, err := agent.New(o)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = a.Close() }() // said below when it matters
-	for _, name := range s.File {
+	for _, name := range files {
 		src, err := openFile(c, name)
 		if err != nil {
 			return err
@@ -73,10 +90,10 @@ func (s *serveCmd) Run(ctx context.Context, c *console) error {
 	return a.Close()
 }
 
-func (s *serveCmd) options(c *console) (agent.Options, error) {
+func (s *pageFlags) options(c *console) (agent.Options, error) {
 	known := launch.Known()
 	o := agent.Options{
-		Version: version(), Page: ui.Handler(ui.Options{Agent: true}), Token: s.Token, Data: s.Data, Hosts: s.Host,
+		Version: version(), Page: ui.Handler(ui.Options{Agent: true, Share: ui.ShareYes}), Guest: ui.Handler(ui.Options{Guest: true, Share: ui.ShareYes}), Token: s.Token, Data: s.Data, Hosts: s.Host,
 		Models: known.Models, Presets: presets(), Compute: compute,
 		Log: func(line string) { c.note("%s\n", line) },
 	}
