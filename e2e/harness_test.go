@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,13 @@ func (p *page) quiet() {
 	for _, m := range p.problems {
 		p.t.Errorf("the console says: %s", m)
 	}
+}
+
+// forgive drops complaints that a test expects.
+func (p *page) forgive(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = slices.DeleteFunc(p.problems, func(m string) bool { return strings.Contains(m, words) })
 }
 
 // do runs steps that must each end within a minute.
