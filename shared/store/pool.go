@@ -113,6 +113,7 @@ type Pool struct {
 	lastReg  int32   // that held the last address
 	tiles    tiles
 	refused  int
+	seen     uint32 // a bit for each category that a block ever had
 }
 
 // The columns of allocations, whose index is the row.

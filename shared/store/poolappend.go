@@ -79,6 +79,7 @@ func (p *Pool) alloc(e *event.Event) bool {
 func (p *Pool) addAlloc(e *event.Event, region int32, b *block, forwarded bool) int {
 	kind := packKind(e, forwarded)
 	b.category = uint8(kind)
+	p.seen |= 1 << (b.category & 31)
 	i := p.allocs.n
 	k := p.allocs.add()
 	r, s := p.allocs.open[k:], p.allocs.stride
@@ -170,8 +171,8 @@ func (p *Pool) mark() {
 func (p *Pool) putMark() {
 	k := p.marks.add()
 	r, s := p.marks.open[k:], p.marks.stride
-	for c, n := range p.now.ByCategory {
-		r[c*s] = n
+	for c := range p.now.ByCategory {
+		r[c*s] = p.now.ByCategory[c]
 	}
 	r[event.NumCategories*s] = p.now.Waste
 }
@@ -197,6 +198,9 @@ func (p *Pool) account(b *block, sign int64) {
 		p.tiles.add(b.off, b.placed, int(b.category), sign)
 	}
 }
+
+// Held reports whether any block of the pool ever had a category.
+func (p *Pool) Held(c event.Category) bool { return p.seen>>(c&31)&1 != 0 }
 
 // bytes is the memory that the pool holds.
 func (p *Pool) bytes() int64 {

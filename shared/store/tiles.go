@@ -66,9 +66,13 @@ type fill struct {
 // settle makes the cell's highest what it holds now; false when it was so.
 func (f *fill) settle() bool {
 	best, by := f.cat[0], 0
-	for c, n := range f.cat {
-		if n > best {
-			best, by = n, c
+	if f.now == 0 {
+		best = 0
+	} else {
+		for c := 1; c < numCats; c++ {
+			if n := f.cat[c]; n > best {
+				best, by = n, c
+			}
 		}
 	}
 	was := f.high != f.now || f.top != best || int(f.by) != by

@@ -24,7 +24,6 @@ type slot struct {
 	done   bool
 	warn   string
 	logs   []*analysis.Reading // of an out-of-memory log, in order of OOMs
-	cats   []seenCategories
 }
 
 // feed turns bytes that arrive into events: a timeline.Stream that is read as

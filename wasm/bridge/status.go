@@ -211,45 +211,13 @@ func causeShort(c event.TransferCause) string {
 
 // categories are those that a pool ever held, top of the stack first.
 func (s *Session) categories(sl *slot, pool int) (out []event.Category) {
-	seen := sl.seen(pool)
-	for c := event.NumCategories - 1; c >= 0; c-- {
-		if seen[c] {
-			out = append(out, event.Category(c))
+	p := sl.tl.Pools()[pool]
+	for c := event.Category(event.NumCategories); c > 0; c-- {
+		if p.Held(c - 1) {
+			out = append(out, c-1)
 		}
 	}
 	return out
-}
-
-// seen finds the categories of a pool by looking at its allocations, from
-// where it stopped the last time.
-func (sl *slot) seen(pool int) *[event.NumCategories]bool {
-	for len(sl.cats) <= pool {
-		sl.cats = append(sl.cats, seenCategories{})
-	}
-	c := &sl.cats[pool]
-	p := sl.tl.Pools()[pool]
-	for n := p.Allocs(); c.upto < n; c.upto++ {
-		if c.all < event.NumCategories {
-			k := p.Alloc(c.upto).Category
-			if int(k) < event.NumCategories && !c.has[k] {
-				c.has[k] = true
-				c.all++
-			}
-		} else {
-			c.upto = n - 1
-		}
-		// What a hundred thousand allocations did not show, the next will
-		// hardly: a look at each of millions would cost too much.
-		if c.upto > 100_000 {
-			c.upto += 63
-		}
-	}
-	return &c.has
-}
-
-type seenCategories struct {
-	upto, all int
-	has       [event.NumCategories]bool
 }
 
 func laneWord(k draw.LaneKind) string {
