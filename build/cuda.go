@@ -35,12 +35,16 @@ func cudaEnvironment(ctx context.Context) ([]string, error) {
 
 // testCUDA vets and tests what the tag cuda adds, on the fake driver.
 func testCUDA(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		args = cudaPackages
+	}
+	return counted(func(total *counts) error { return cudaTests(ctx, total, args) })
+}
+
+func cudaTests(ctx context.Context, total *counts, args []string) error {
 	env, err := cudaEnvironment(ctx)
 	if err != nil {
 		return err
-	}
-	if len(args) == 0 {
-		args = cudaPackages
 	}
 	err = step("vet with the tag cuda", func() error {
 		return goWith(ctx, env, append([]string{"vet", "-tags", "cuda"}, append(cudaPackages, "./native/cmd/tideline")...)...)
@@ -48,9 +52,7 @@ func testCUDA(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return counted(func(total *counts) error {
-		return goTest(ctx, total, env, append([]string{"-tags", "cuda"}, args...)...)
-	})
+	return goTest(ctx, total, env, append([]string{"-tags", "cuda"}, args...)...)
 }
 
 // binaryCUDA builds the agent with the page inside and the backend for NVIDIA

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,33 +9,36 @@ import (
 )
 
 // needed are the programs that checking takes besides Go, with Debian's
-// package for each.
+// packages for each.
 var needed = []struct {
 	what     string
 	commands []string // any of these will do
-	pkg      string
+	pkgs     []string
+	optional bool // outside CI, what needs it is left out where it is missing
 }{
-	{"a Chromium for the browser tests", []string{"chromium", "chromium-browser", "google-chrome"}, "chromium"},
-	{"Node for the tests of the browser module", []string{"node", "nodejs"}, "nodejs"},
-	{"npm, which fetches the runtime for the tests of the share Worker", []string{"npm"}, "npm"},
+	{"a Chromium for the browser tests", []string{"chromium", "chromium-browser", "google-chrome"}, []string{"chromium"}, false},
+	{"Node for the tests of the browser module", []string{"node", "nodejs"}, []string{"nodejs"}, false},
+	{"npm, which fetches the runtime for the tests of the share Worker", []string{"npm"}, []string{"npm"}, false},
+	{"a C compiler for the race detector and the CUDA backend", []string{"gcc"}, []string{"gcc", "libc6-dev"}, true},
 }
 
-// installNeeded makes sure that the browser and Node are there: by Debian's
-// packages when we are root on such a machine, else by asking plainly.
+// installNeeded makes sure that these programs are there: by Debian's packages
+// when we are root on such a machine, else by asking plainly.
 func installNeeded(ctx context.Context) error {
+	_, err := exec.LookPath("apt-get")
+	canInstall := err == nil && os.Geteuid() == 0
 	var pkgs, words []string
 	for _, n := range needed {
-		if !anyInPath(n.commands) {
-			pkgs = append(pkgs, n.pkg)
+		if !anyInPath(n.commands) && (canInstall || !n.optional) {
+			pkgs = append(pkgs, n.pkgs...)
 			words = append(words, n.what)
 		}
 	}
 	if len(pkgs) == 0 {
 		return nil
 	}
-	_, err := exec.LookPath("apt-get")
-	if err != nil || os.Geteuid() != 0 {
-		return fmt.Errorf("missing: %s. Install it (on Debian or Ubuntu: sudo apt-get install %s) and run this again; `go run ./build unit` needs neither",
+	if !canInstall {
+		return fmt.Errorf("missing: %s. Install it (on Debian or Ubuntu: sudo apt-get install %s) and run this again; `go run ./build unit` needs none of them",
 			strings.Join(words, ", "), strings.Join(pkgs, " "))
 	}
 	if err := aptGet(ctx, "update", "-qq"); err != nil {
@@ -47,7 +49,7 @@ func installNeeded(ctx context.Context) error {
 	}
 	for _, n := range needed {
 		if !anyInPath(n.commands) {
-			return errors.New("installed " + n.pkg + ", yet none of " + strings.Join(n.commands, ", ") + " is in the path")
+			return fmt.Errorf("installed %v, yet none of %s is in the path", n.pkgs, strings.Join(n.commands, ", "))
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ func test(ctx context.Context, _ []string) error {
 		{"lint", func() error { return lint(ctx, nil) }},
 		{"unit tests", func() error { return goTest(ctx, &total, nil, unitPackages(ctx)...) }},
 		{"tests with the race detector", func() error { return race(ctx, &total) }},
+		{"CUDA backend on a fake driver", func() error { return fakeCUDA(ctx, &total) }},
 		{"tests as WebAssembly", func() error { return wasmTests(ctx, &total) }},
 		{"fuzzing", func() error { return fuzzAll(ctx, &total, defaultFuzzTime) }},
 		{"browser tests", func() error { return goTest(ctx, &total, nil, "./e2e/...") }},
@@ -102,17 +103,34 @@ func wasmPackages() []string { return []string{"./protocol/...", "./shared/...",
 
 // raced are the packages with goroutines of their own; elsewhere the race
 // detector would cost minutes and could find nothing.
-var raced = []string{"./native/agent/...", "./native/feed/..."}
+var raced = []string{"./native/agent/...", "./native/feed/...", "./native/sharing/...", "./web/share"}
 
 func race(ctx context.Context, total *counts) error {
-	if _, err := exec.LookPath(compiler()); err != nil {
-		if os.Getenv("CI") != "" {
-			return fmt.Errorf("the race detector needs a C compiler and %q is not there: install gcc", compiler())
-		}
-		fmt.Printf("   left out: the race detector needs a C compiler (%s)\n", compiler())
-		return nil
+	if left, err := withoutCompiler("the race detector"); left {
+		return err
 	}
 	return goTest(ctx, total, []string{"CGO_ENABLED=1"}, append([]string{"-race", "-short"}, raced...)...)
+}
+
+// withoutCompiler says whether a part must be left out for want of a C
+// compiler; in CI that is an error, since nothing would be checked.
+func withoutCompiler(part string) (left bool, err error) {
+	if _, err := exec.LookPath(compiler()); err == nil {
+		return false, nil
+	}
+	if os.Getenv("CI") != "" {
+		return true, fmt.Errorf("%s needs a C compiler and %q is not there: install gcc", part, compiler())
+	}
+	fmt.Printf("   left out: %s needs a C compiler (%s)\n", part, compiler())
+	return true, nil
+}
+
+// fakeCUDA is the verb test:cuda as a part of the whole.
+func fakeCUDA(ctx context.Context, total *counts) error {
+	if left, err := withoutCompiler("the CUDA backend"); left {
+		return err
+	}
+	return cudaTests(ctx, total, cudaPackages)
 }
 
 func compiler() string {
