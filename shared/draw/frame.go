@@ -34,6 +34,7 @@ type Renderer struct {
 	oneCell bool        // each row shows a single cell
 	cells   [256]pixel  // of the palette, as an address lane needs them
 	through [256]uint32 // the bits of what lies below that a cell lets through
+	flows   []flow      // by row of the transfer lane
 	stretcher
 	overview
 }

@@ -45,8 +45,12 @@ func (r *Renderer) keep(img *Image, tl *store.Timeline, v *View, i int) {
 	dx, scrolled := scrolled(&old, v)
 	c := img.canvas(Rect{0, v.Lanes[i].Y, v.W, v.Lanes[i].H})
 	switch {
-	case scrolled && mode == s.mode && !wholeOnly(v.Lanes[i].Kind):
+	case scrolled && mode == s.mode && r.scrolls(tl, v, s, &v.Lanes[i]):
 		c.scroll(dx)
+		if r.Enough != nil {
+			c.rect(0, 0, -dx, c.h, r.palette.lane)
+			c.rect(v.W-dx, 0, v.W, c.h, r.palette.lane)
+		}
 		s.from, s.to = max(s.from-dx, 0), min(s.to-dx, v.W)
 		if s.from >= s.to {
 			s.from, s.to = 0, 0
@@ -60,6 +64,18 @@ func (r *Renderer) keep(img *Image, tl *store.Timeline, v *View, i int) {
 		s.from, s.to = 0, 0
 	}
 	s.t0, s.t1, s.mode = v.T0, v.T1, mode
+}
+
+// scrolls reports whether the columns of a lane that stay in view stay as they
+// are.
+func (r *Renderer) scrolls(tl *store.Timeline, v *View, s *shown, l *Lane) bool {
+	switch l.Kind {
+	case MinimapLane:
+		return false
+	case TransferLane:
+		return s.from < s.to && r.sameMeasure(tl, v, l, s.t0, s.t1)
+	}
+	return true
 }
 
 // wholeOnly reports whether a lane's columns depend on each other: transfers
@@ -98,7 +114,7 @@ func (r *Renderer) mode(tl *store.Timeline, v *View, i int) uint64 {
 		if l.Pool < len(tl.Pools()) {
 			flag(showsTiles(tl.Pools()[l.Pool], v))
 		}
-	case OpLane, InputLane:
+	case OpLane, InputLane, TransferLane:
 		flag(showsSteps(tl, v))
 		r.rows = appendRows(r.rows[:0], tl, l)
 		for k := range r.rows {
@@ -154,7 +170,7 @@ func (r *Renderer) piece(img *Image, tl *store.Timeline, v *View, i, width int) 
 	switch {
 	case s.to-s.from >= v.W:
 		return false
-	case v.step() == 0 || wholeOnly(v.Lanes[i].Kind):
+	case v.step() == 0 || s.from == s.to && wholeOnly(v.Lanes[i].Kind):
 		x0, x1 = 0, v.W
 		s.from, s.to = x0, x1
 	case s.from == s.to:

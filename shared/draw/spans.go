@@ -27,7 +27,7 @@ func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 		case showsSpans(k, v):
 			r.exact(c, k, v, y0, y1)
 		case k.Kind == store.TransferTrack:
-			r.traffic(c, k, v, y0, y1)
+			r.traffic(c, r.flow(i, tl, k, v), y0, y1)
 		default:
 			r.busy(c, k, v, y0, y1)
 		}
@@ -115,34 +115,6 @@ func (r *Renderer) busy(c *canvas, k *store.Track, v *View, y0, y1 int) {
 		}
 		if y > float64(y1)-1 {
 			c.column(x, y1-1, y1, r.palette.color(k.Kind, b.Busy.Most()))
-		}
-	}
-}
-
-// traffic draws for each column the bytes that crossed in it, by cause, as a
-// share of the busiest column.
-func (r *Renderer) traffic(c *canvas, k *store.Track, v *View, y0, y1 int) {
-	r.bucketsOf(k, v.Window())
-	var largest int64
-	for x := range r.spans {
-		largest = max(largest, r.spans[x].Value.Total())
-	}
-	for x := range r.spans {
-		b := &r.spans[x]
-		total := b.Value.Total()
-		if total <= 0 {
-			continue
-		}
-		full := max(float64(y1-y0)*float64(total)/float64(largest), 1)
-		y, done := float64(y1), int64(0)
-		for class, n := range b.Value {
-			if n <= 0 {
-				continue
-			}
-			done += n
-			up := float64(y1) - full*float64(done)/float64(total)
-			c.column(x, int(up+0.5), int(y+0.5), r.palette.color(k.Kind, uint8(class)))
-			y = up
 		}
 	}
 }
