@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"slices"
 
 	"tideline/protocol/event"
 )
@@ -100,7 +99,8 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 	for c := range event.NumCategories {
 		d.ByCategory[c] = d.CategoryB[c] - d.CategoryA[c]
 	}
-	slices.SortFunc(list, func(x, y *OpDifference) int {
+	list = arrange(list, func(a, b **OpDifference) int {
+		x, y := *a, *b
 		return cmp.Or(cmp.Compare(abs(y.BytesB-y.BytesA), abs(x.BytesB-x.BytesA)), cmp.Compare(x.Op, y.Op))
 	})
 	for _, o := range list {
