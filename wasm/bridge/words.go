@@ -81,10 +81,18 @@ func number(s string) int64 {
 
 // sortByTotal orders sizes by the bytes that all chunks of the size hold.
 func sortByTotal(sizes []int64, count map[int64]int64) {
-	slices.SortFunc(sizes, func(x, y int64) int {
-		if c := cmp.Compare(y*count[y], x*count[x]); c != 0 {
-			return c
-		}
-		return cmp.Compare(y, x)
+	// Numbers of places are sorted, as package store does, for one more type
+	// that is sorted by itself would make the module larger.
+	was := slices.Clone(sizes)
+	order := make([]int32, len(sizes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := was[a], was[b]
+		return cmp.Or(cmp.Compare(y*count[y], x*count[x]), cmp.Compare(y, x))
 	})
+	for i, k := range order {
+		sizes[i] = was[k]
+	}
 }
