@@ -136,7 +136,7 @@ export class Sharing {
     $("share-done").hidden = !made;
     $("share-go").hidden = !!made;
     $("share-sending").hidden = true;
-    $("share-problem").hidden = true;
+    this.#problem();
     $("share-cancel").textContent = made ? "Done" : "Cancel";
     if (made) {
       $("share-link").value = made.link;
@@ -151,7 +151,7 @@ export class Sharing {
     const job = (this.#sending = new AbortController());
     const expiry = Number($("k-share-expiry").value);
     $("share-go").disabled = true;
-    $("share-problem").hidden = true;
+    this.#problem();
     $("share-sending").hidden = false;
     const progress = (p) => {
       $("share-progress").value = p;
@@ -172,16 +172,16 @@ export class Sharing {
     } catch (e) {
       $("share-sending").hidden = true;
       if (job.signal.aborted) return;
-      this.#trouble(e);
+      this.#problem(e.message);
     } finally {
       if (this.#sending === job) this.#sending = null;
       $("share-go").disabled = false;
     }
   }
 
-  #trouble(e) {
-    $("share-problem").hidden = false;
-    $("share-problem").textContent = e.message;
+  #problem(text = "") {
+    $("share-problem").hidden = !text;
+    $("share-problem").textContent = text;
   }
 
   async #copy() {
@@ -214,7 +214,7 @@ export class Sharing {
     } catch (e) {
       if (e.code !== "unknown") { // which means that it is long over
         button.disabled = false;
-        return this.#trouble(e);
+        return this.#problem(e.message);
       }
     }
     this.#mine = this.#mine.filter((m) => m !== s);
