@@ -124,8 +124,9 @@ func (b *Backend) get(dev event.DeviceID, pinned bool, addr uint64, bytes int64)
 	if pinned {
 		d := b.lanes[1].d
 		err := d.do(func() error {
-			if r := cuError(C.tl_host_alloc(&x.host, C.size_t(bytes))); r != nil {
-				return d.fail(fmt.Sprintf("lock %s of host memory", event.FormatBytes(bytes)), r)
+			var err error
+			if x.host, err = hostAlloc(bytes); err != nil {
+				return d.fail(fmt.Sprintf("lock %s of host memory", event.FormatBytes(bytes)), err)
 			}
 			return nil
 		})
@@ -147,6 +148,13 @@ func (b *Backend) get(dev event.DeviceID, pinned bool, addr uint64, bytes int64)
 		b.mapped[dev].add(x)
 	}
 	return err
+}
+
+// hostAlloc gets page-locked memory, which the binding has no function for.
+func hostAlloc(bytes int64) (unsafe.Pointer, error) {
+	var p unsafe.Pointer
+	err := cuError(C.tl_host_alloc(&p, C.size_t(bytes)))
+	return p, err
 }
 
 // cuError is a result of our own calls as the binding would return it.

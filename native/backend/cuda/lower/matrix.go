@@ -38,6 +38,13 @@ func (l *Lowering) gemm(g Gemm) {
 	c.Block = [2]uint32{ptx.Tile, ptx.Tile}
 }
 
+// ProductOf is the command for one product.
+func ProductOf(g Gemm) Command {
+	var l Lowering
+	l.gemm(g)
+	return l.out[0]
+}
+
 func (l *Lowering) matMul() {
 	at, x, y := &l.k.Node.Attrs, l.inValue(0), l.outValue(0)
 	if !l.floats(x) {
