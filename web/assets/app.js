@@ -273,7 +273,7 @@ class App {
       if (!f.hidden) f.querySelector("dd").replaceChildren(value, note ? el("small", {}, ` ${note}`) : "");
     };
     const metric = (name) => c.metrics.find((m) => m[0] === name)?.[1];
-    fact("step", c.steps ? `${count(c.step)} / ${count(c.steps)}` : c.step >= 0 ? count(c.step) : null);
+    fact("step", c.steps ? `${count(Math.max(0, c.step))} / ${count(c.steps)}` : c.step >= 0 ? count(c.step) : null);
     fact("accuracy", metric("accuracy") === undefined ? null : `${(100 * metric("accuracy")).toFixed(1)} %`);
     fact("loss", metric("loss") === undefined ? null : metric("loss").toFixed(3));
     const log = c.origin === "log"; // a moment: no peak, no time

@@ -35,10 +35,21 @@ function feed(slot, bytes) {
   if (n < 0) throw new Error(m.text(-n));
 }
 
+// grown tells the page that there is more to show: at once when it was not told
+// for a while, else when that while is over, so that what came last is never
+// left unsaid.
+const grownPause = 40; // milliseconds
 let grownAt = 0;
+let grownLater = 0;
 function grown(force) {
   const now = performance.now();
-  if (!force && now - grownAt < 40) return;
+  const wait = grownAt + grownPause - now;
+  if (!force && wait > 0) {
+    grownLater ||= setTimeout(() => m && grown(true), wait);
+    return;
+  }
+  clearTimeout(grownLater);
+  grownLater = 0;
   grownAt = now;
   post({ t: "grown", status: ask("status"), heap: m.call.mem.buffer.byteLength });
 }
@@ -86,15 +97,20 @@ const commands = {
     const size = blob.size;
     const piece = 2 << 20;
     const read = (at) => (at < size ? blob.slice(at, at + piece).arrayBuffer() : null);
-    const started = performance.now();
+    let shown = performance.now();
     let next = read(0);
     for (let at = 0; at < size && !mine.cancelled; at += piece) {
       const bytes = new Uint8Array(await next);
       next = read(at + piece); // comes in while this piece is decoded
       feed(slot, bytes);
       post({ t: "progress", id, done: Math.min(size, at + piece), of: size });
-      // Pictures on the way are for files that take a while.
-      if (performance.now() - started > 400) grown();
+      // Pictures on the way are for files that take a while: one of the first
+      // piece, and then a few a second, for each costs time.
+      const early = at === 0 && size > 3 * piece;
+      if (at + piece < size && (early || performance.now() - shown > 400)) {
+        grown(true);
+        shown = performance.now();
+      }
     }
     const end = ask(`finish\t${slot}`);
     if (end.error) throw new Error(end.error);
