@@ -129,6 +129,10 @@ func TestLiveStream(t *testing.T) {
 	if len(late) == 0 {
 		t.Fatal("no event was shown before the run ended")
 	}
+	first := slices.IndexFunc(shown, func(s [3]float64) bool { return s[2] > 0 && s[1] > 1e6 })
+	if first >= 0 {
+		t.Logf("the first picture came %v after the run began", time.UnixMicro(int64(shown[first][0]*1000)).Sub(out.from).Round(time.Millisecond))
+	}
 	t.Logf("%d events in %.2f s, %d pictures, event to pixel: median %v, 95 %% %v, worst %v",
 		n, took.Seconds(), len(shown), at(late, 50), at(late, 95), late[len(late)-1])
 }
