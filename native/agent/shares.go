@@ -46,7 +46,7 @@ func beginsShare(r *http.Request) bool {
 func failShare(w http.ResponseWriter, status int, message string) {
 	p := &wire.Problem{Code: wire.CrossOrigin, Message: message, Do: "use the agent's own page, or tideline share"}
 	if status == http.StatusUnauthorized {
-		p.Code, p.Do = wire.NeedsKey, "open the address that tideline serve printed, or give its token with --upload-key"
+		p.Code, p.Do = wire.NeedsKey, "open the address that tideline serve printed; tideline share takes the token as --upload-key"
 	}
 	answer(w, status, wire.Failure{Error: p})
 }

@@ -93,7 +93,7 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string) error
 func (s *pageFlags) options(c *console) (agent.Options, error) {
 	known := launch.Known()
 	o := agent.Options{
-		Version: version(), Page: ui.Handler(ui.Options{Agent: true, Share: ui.ShareYes}), Guest: ui.Handler(ui.Options{Guest: true, Share: ui.ShareYes}), Token: s.Token, Data: s.Data, Hosts: s.Host,
+		Version: version(), Page: ui.Handler(ui.Options{Agent: true, Share: ui.ShareYes}), Guest: ui.Handler(ui.Options{Guest: true}), Token: s.Token, Data: s.Data, Hosts: s.Host,
 		Models: known.Models, Presets: presets(), Compute: compute,
 		Log: func(line string) { c.note("%s\n", line) },
 	}
