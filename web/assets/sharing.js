@@ -18,7 +18,6 @@ const titles = {
   incomplete: "This timeline is still being uploaded.",
   offline: "The share service does not answer.",
   no_service: "The share service does not answer.",
-  not_a_service: "There is no share service here.",
   no_crypto: "This page cannot decrypt.",
 };
 const again = ["offline", "no_service", "storage", "too_many", "incomplete", "mismatch", "damaged", "cut"];
