@@ -11,6 +11,9 @@ type stretcher struct {
 	source []uint32 // column -> the byte of a row at which its pixel lay
 	runs   []run    // the same, as pieces that move as one
 	line   []byte   // a row as it was, and one pixel for where nothing was
+	old    [2]int64 // the windows and the width that source is for
+	new    [2]int64
+	w      int
 }
 
 // run is n bytes of a row that came from somewhere else in it.
@@ -43,8 +46,13 @@ func (r *Renderer) stretch(c *canvas, old, v *View) {
 	}
 }
 
-// follow finds where each column of v lay in the old view.
+// follow finds where each column of v lay in the old view: once for all lanes.
 func (s *stretcher) follow(old, v *View, w int) {
+	from, to := [2]int64{old.T0, old.T1}, [2]int64{v.T0, v.T1}
+	if s.old == from && s.new == to && s.w == w {
+		return
+	}
+	s.old, s.new, s.w = from, to, w
 	s.source = grown(s.source, w)
 	s.runs = s.runs[:0]
 	for x := range s.source {

@@ -79,15 +79,21 @@ func (s *Session) Invalidate(n int) {
 // maxPixels bounds a picture: four screens of 8K.
 const maxPixels = 4 * 7680 * 4320
 
-// drawTime is how long a picture is drawn while the hand moves it: less than
-// the 4 ms that a frame may cost, by what a last piece takes.
-const drawTime = 2000 * time.Microsecond
+// drawTime is how long a picture is drawn while the hand moves it. A frame may
+// cost 4 ms.
+const drawTime = 2500 * time.Microsecond
 
 // Hurry makes Draw leave the rest of a moved picture for the next Draw when a
 // frame's time is up; Pending tells. What is not exact yet is the picture
 // before, moved to its place.
 func (s *Session) Hurry() {
-	enough := func() bool { return time.Since(s.began) > drawTime }
+	enough := func() bool {
+		// The next piece takes about as long as the last one did.
+		now := time.Now()
+		piece := now.Sub(s.asked)
+		s.asked = now
+		return now.Sub(s.began)+piece > drawTime
+	}
 	for i := range s.pictures {
 		s.pictures[i].renderer.Enough = enough
 	}
@@ -112,6 +118,7 @@ func (s *Session) Draw(n, w, h, dpr int, t0, t1 int64, th int) []draw.Rect {
 	}
 	if s.pictures[n].renderer.Enough != nil {
 		s.began = time.Now()
+		s.asked = s.began
 	}
 	s.theme = th
 	s.fill(&p.view, sl, n, w, h, dpr, t0, t1)

@@ -26,6 +26,7 @@ type Session struct {
 	hide     uint32    // categories not drawn
 	theme    int       // of the last picture: 1 is dark
 	began    time.Time // the last Draw
+	asked    time.Time // the last time it was asked whether to go on
 }
 
 // NewSession returns an empty session.
