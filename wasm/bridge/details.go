@@ -78,8 +78,8 @@ func (s *Session) live(a *answer, r *request) {
 	}
 	p := r.pool
 	a.note(r.where())
-	st := p.At(r.at)
-	ids := p.LiveAt(nil, r.at)
+	st := p.FullestAt(r.at)
+	ids := p.LiveAtFullest(nil, r.at)
 	f := []figure{
 		{name: "In use", value: size(st.InUse)},
 		{name: "Lost to rounding", value: size(st.Waste), sub: percent(st.Waste, st.InUse)},

@@ -256,7 +256,7 @@ func (s *Session) writeAt(a *answer, t int64) {
 
 func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	p := sl.tl.Pools()[pool]
-	st := p.At(t)
+	st := p.FullestAt(t)
 	a.key("now").text(size(st.InUse) + " in use")
 	if st.Reserved > 0 {
 		a.key("sub").text(size(st.Reserved) + " reserved")
