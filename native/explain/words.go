@@ -7,13 +7,15 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
-	"tideline/shared/ingest/bfclog"
 )
 
 // words puts a reading into sentences: why it failed, what stays open, and
 // what to do. Every sentence follows from a number or a line of the input.
 func (f *failure) words() (why string, open, next []string) {
-	return f.why(), f.open(), f.next()
+	for _, a := range f.Advice() {
+		next = append(next, a.Text)
+	}
+	return f.why(), f.open(), next
 }
 
 func bytesOf(n int64) string { return event.FormatBytes(n) }
@@ -225,104 +227,4 @@ func (f *failure) unknownHole() string {
 		s += fmt.Sprintf("; it cannot exceed the %s that are free", bytesOf(f.Free.N))
 	}
 	return s + "."
-}
-
-// next advises what follows from the facts. For a full pool no allocator
-// setting is named, because none would change the outcome.
-func (f *failure) next() []string {
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	switch f.Verdict {
-	case analysis.Full:
-		f.nextFull(add)
-	case analysis.Fragmented:
-		f.nextFragmented(add)
-	case analysis.LimitTooLow:
-		f.nextLimit(add)
-	case analysis.OtherProcess:
-		add("Find who holds the card (nvidia-smi lists processes) and end it, or use another card. A higher limit changes nothing.")
-		if f.LargestFree.Known && f.LargestFree.N > 0 {
-			f.smaller(add)
-		}
-	case analysis.HostPinnedLimit:
-		add("Copy less from the host at a time, or release host tensors sooner.")
-		add("The limit of this pool is a setting of the process: TF_GPU_HOST_MEM_LIMIT_IN_MB (TF_CUDA_HOST_MEM_LIMIT_IN_MB in old versions). It is page-locked RAM, so raise it within what the machine has.")
-		if f.OversizedTail.Known && f.OversizedTail.N > 0 {
-			add("If each chunk holds one tensor of the size asked for, %s are unused tails of chunks that are larger than that.", bytesOf(f.OversizedTail.N))
-		}
-	case analysis.LeakManyEqualChunks:
-		add("Look for what keeps tensors of %s alive: a list they are appended to, a loop that is traced or unrolled, losses kept with their graph. A larger limit only delays the failure.", bytesOf(f.DominantSize.N))
-	case analysis.RequestExceedsDevice:
-		f.smaller(add)
-		add("No allocator setting helps: shrink the batch or the model's largest tensor, or split it over devices.")
-	case analysis.NotMemory:
-		add("Check the sizes that lead to this tensor: an uninitialised or overflowing dimension, a file read with the wrong type.")
-	case analysis.FragmentedPoolOrCached:
-		add("Have the pool give back what it caches before the large request, and check (nvidia-smi) what other processes hold; the text cannot tell the two apart.")
-	default:
-		if f.Truncated {
-			add("Look for the whole text: the lines from \"ran out of memory trying to allocate\" to the row of * and _ decide.")
-		}
-	}
-	return out
-}
-
-func (f *failure) nextFull(add func(string, ...any)) {
-	if f.recorded == nil {
-		f.smaller(add)
-	} else {
-		add("Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a device with more memory.")
-	}
-	if m := f.Shortfall(); m.Known && m.N > 0 {
-		if f.Decision.TinyLimit {
-			add("The limit (%s) is small for a device: if it was set, or if another program held the card at the start, %s more would have let this request pass only with everything packed tightly.", bytesOf(f.Limit.N), bytesOf(m.N))
-		} else {
-			add("At least %s must go, or be added to the limit if the device has it.", bytesOf(m.N))
-		}
-	}
-	if f.DominantCount.Known && f.DominantCount.N == 1 {
-		if share, _ := f.DominantShare(); share > 0.5 {
-			add("One chunk of %s is %.1f %% of everything in use: begin there.", bytesOf(f.DominantSize.N), 100*share)
-		}
-	}
-}
-
-func (f *failure) nextFragmented(add func(string, ...any)) {
-	if f.ByOp == "_EagerConst" {
-		add("The op _EagerConst is a host array being copied to the device whole. Keep it on the host, or slice it before the copy.")
-	}
-	f.smaller(add)
-	if f.ByOpKnown && strings.HasPrefix(f.Allocator, "GPU_") { // a version that has it
-		add("The stream-ordered allocator (TF_GPU_ALLOCATOR=cuda_malloc_async, CUDA 11.2 or newer) maps memory in pages and has no such holes.")
-	}
-	if f.Growth == bfclog.Yes && len(f.RegionSizes) > 1 {
-		add("The pool has grown into %d regions, and free memory of two regions never joins. Without memory growth it would be one.", len(f.RegionSizes))
-	}
-}
-
-func (f *failure) nextLimit(add func(string, ...any)) {
-	if f.LikelyCause == "other_process_before_start" {
-		add("See what holds the card before the program starts (nvidia-smi) and end it; if a memory limit is configured, raise it.")
-		return
-	}
-	need := ""
-	if f.InUse.Known && f.Rounded.Known {
-		need = fmt.Sprintf(" to at least %s (what is in use and this request)", bytesOf(f.InUse.N+f.Rounded.N))
-	}
-	add("Raise the memory limit%s, if the device has that much.", need)
-}
-
-// smaller says which first dimension would have fitted the largest hole: true
-// of this tensor alone, so it is a hint at the batch size, not a promise.
-func (f *failure) smaller(add func(string, ...any)) {
-	if len(f.Shape) < 2 || f.Shape[0] < 2 || !f.Requested.Known || !f.Exact {
-		return
-	}
-	row := f.Requested.N / f.Shape[0]
-	if row <= 0 || !f.LargestFree.Known || f.Rounded.N <= f.LargestFree.N {
-		return
-	}
-	if n := f.LargestFree.N / row; n > 0 {
-		add("This tensor would fit the largest hole with a first dimension of %d instead of %d; if that is the batch, the rest shrinks as well.", n, f.Shape[0])
-	}
 }

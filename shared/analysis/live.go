@@ -58,6 +58,7 @@ func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, 
 		Refusals: f.Refusals, ListComplete: true, Map: m,
 		FormatVariant: "recorded by Tideline",
 		NotFailure:    e.Flags&event.Retryable != 0,
+		Recorded:      true,
 	}
 	r.HostPinned = (&bfclog.Dump{Allocator: f.Allocator}).HostPinned()
 	if e.Size == 0 && e.Requested == 0 { // an import that does not tell it

@@ -93,6 +93,7 @@ type Reading struct {
 	FormatVariant                 string
 	NotFailure                    bool
 	HostPinned, FreeOnlyBins      bool
+	Recorded                      bool // as an event of a run, not read from a log
 
 	Map event.ChunkMap // whatever chunks are known
 
