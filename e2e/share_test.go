@@ -14,6 +14,7 @@ import (
 
 	"tideline/protocol/synthetic"
 	"tideline/protocol/timeline"
+	"tideline/shared/golden"
 	"tideline/web/share/workerd"
 )
 
@@ -280,6 +281,27 @@ func TestTheShareDialogByKeyboard(t *testing.T) {
 			p.quiet()
 		})
 	}
+}
+
+// TestALogByLink opens a shared log, which is text and no timeline.
+func TestALogByLink(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	log := filepath.Join(golden.Cases(t), "05-tf-bfc-2023-cifar-fragmented", "input.log")
+	a := startAgent(t)
+	link := sharedByCommand(t, log, a.url, "1h")
+	p := openPage(t, 1280, 800)
+	p.open(link)
+	p.wait("the verdict", `document.querySelector("#run-state").textContent === "out of memory log"`)
+	p.settled()
+	if pane := p.text("#pane"); !strings.Contains(pane, "532.88 MiB") {
+		t.Errorf("the page says %q", pane)
+	}
+	if at := eval[string](p, `location.hash`); !strings.Contains(at, strings.SplitN(link, "#", 2)[1]) {
+		t.Errorf("the address lost the link: %s", at)
+	}
+	p.shows(record(t), "recorded")
+	p.wait("the address to let the link go", `!location.hash.includes("share=")`)
+	p.quiet()
 }
 
 // TestALongTimelineByLink shares a file of many chunks and opens it elsewhere.
