@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	wire "tideline/protocol/share"
+	"tideline/web/share"
 )
 
 // served is an agent that runs until the test ends: its address as printed,
@@ -162,5 +165,56 @@ func TestSharingSaysWhatIsWrong(t *testing.T) {
 		if strings.Contains(stderr, strings.Repeat("A", 43)) {
 			t.Errorf("%v: the key is among the messages: %s", c.args, stderr)
 		}
+	}
+}
+
+// TestServingTakesOldSharesAway: 250 markers, so that one look is not enough.
+func TestServingTakesOldSharesAway(t *testing.T) {
+	folder := t.TempDir()
+	disk, err := share.OpenDisk(folder, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 250 {
+		id := fmt.Sprintf("%032d", i)
+		for _, name := range []string{"until/2020010100/" + id, "chunk/" + id + "/0"} {
+			if err := disk.Put(t.Context(), name, []byte("old")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	used := disk.Used()
+	if err := disk.Close(); err != nil || used == 0 {
+		t.Fatalf("%d bytes, %v", used, err)
+	}
+	s, err := openShares(folder, func(line string) { t.Error(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.sweep(ctx)
+	}()
+	left := func() (n int) {
+		_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error { // what vanishes meanwhile is no error here
+			if err == nil && !e.IsDir() {
+				n++
+			}
+			return nil
+		})
+		return n
+	}
+	for range 500 {
+		if left() == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	if err := s.close(); err != nil || left() > 0 {
+		t.Errorf("%d files are left, %v", left(), err)
 	}
 }
