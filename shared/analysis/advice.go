@@ -64,13 +64,26 @@ func (r *Reading) nextFull(add func(string, ...any)) {
 		if r.Decision.TinyLimit {
 			add("The limit (%s) is small for a device: if it was set, or if another program held the card at the start, %s more would have let this request pass only with everything packed tightly.", event.FormatBytes(r.Limit.N), event.FormatBytes(m.N))
 		} else {
-			add("At least %s must go, or be added to the limit if the device has it.", event.FormatBytes(m.N))
+			r.lacking(add, m.N)
 		}
 	}
 	if r.DominantCount.Known && r.DominantCount.N == 1 {
 		if share, _ := r.DominantShare(); share > 0.5 {
 			add("One chunk of %s is %.1f %% of everything in use: begin there.", event.FormatBytes(r.DominantSize.N), 100*share)
 		}
+	}
+}
+
+// lacking says how much must go, and whether the device could add it.
+func (r *Reading) lacking(add func(string, ...any), bytes int64) {
+	n := event.FormatBytes(bytes)
+	switch {
+	case !r.Obtainable.Known || !r.Limit.Known || r.HostPinned:
+		add("At least %s must go, or be added to the limit if the device has it.", n)
+	case r.Obtainable.N < r.Limit.N+bytes:
+		add("At least %s must go: the device has no more to give than this limit.", n)
+	default:
+		add("At least %s must go, or be added to the limit: the device would give up to %s.", n, event.FormatBytes(r.Obtainable.N))
 	}
 }
 
@@ -95,6 +108,10 @@ func (r *Reading) nextLimit(add func(string, ...any)) {
 	need := ""
 	if r.InUse.Known && r.Rounded.Known {
 		need = fmt.Sprintf(" to at least %s (what is in use and this request)", event.FormatBytes(r.InUse.N+r.Rounded.N))
+	}
+	if r.Obtainable.Known {
+		add("Raise the memory limit%s: the device would give up to %s.", need, event.FormatBytes(r.Obtainable.N))
+		return
 	}
 	add("Raise the memory limit%s, if the device has that much.", need)
 }

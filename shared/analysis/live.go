@@ -60,6 +60,9 @@ func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, 
 		NotFailure:    e.Flags&event.Retryable != 0,
 		Recorded:      true,
 	}
+	if f.DeviceTotal.Known && f.Others.Known && f.Outside.Known {
+		r.Obtainable = cause.Of(max(0, f.DeviceTotal.N-f.Others.N-f.Outside.N))
+	}
 	r.HostPinned = (&bfclog.Dump{Allocator: f.Allocator}).HostPinned()
 	if e.Size == 0 && e.Requested == 0 { // an import that does not tell it
 		r.Requested, r.Rounded, r.Exact, r.Basis = amount{}, amount{}, false, ""

@@ -86,6 +86,7 @@ type Reading struct {
 	HasBar                        bool
 	LargestFreeFieldZero          bool // the Stats field that is 0 by design
 	DeviceTotal, DriverFree       amount
+	Obtainable                    amount // what the allocator could have without its limit
 	Truncated                     bool
 	Missing                       []string
 	Faces                         []string

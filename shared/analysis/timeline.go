@@ -91,7 +91,7 @@ type deviceState struct {
 	name, card  string
 	total, free amount // free: of the driver, when the run began
 	held        amount // by other processes, then
-	context     amount // of this process, outside its allocators
+	context     amount // of this process, outside its allocators, with what they leave
 	pools       int64  // of its allocators together, now
 	reported    map[string]amount
 }
@@ -215,8 +215,20 @@ func (t *Timeline) deviceFacts(e *event.Event) {
 		d.name = name
 	}
 	d.total, d.free = fieldAmount(f, "total"), fieldAmount(f, "free")
-	d.held, d.context = fieldAmount(f, "held"), fieldAmount(f, "context")
+	d.held, d.context = fieldAmount(f, "held"), outside(f, d.free)
 	d.card = f.Text("card")
+}
+
+// outside is what this process cannot give to its allocator: the driver's
+// context and, where the limit was worked out and not configured, the reserve
+// that it leaves.
+func outside(f event.Fields, free amount) amount {
+	context := fieldAmount(f, "context")
+	limit, reserve := fieldAmount(f, "limit"), fieldAmount(f, "reserve")
+	if context.Known && limit.Known && reserve.Known && limit.N == free.N-reserve.N {
+		context.N += reserve.N
+	}
+	return context
 }
 
 // driverFree is what the driver has left: what it had when the run began, less

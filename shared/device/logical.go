@@ -14,6 +14,7 @@ type Logical struct {
 	FreeNow int64 // bytes free on the card when the device was made
 	Held    int64 // bytes that others held on the card then
 	Context int64 // bytes of the run's own driver context, counted once per card
+	Reserve int64 // bytes that Limit leaves to libraries and the driver; 0 where it was configured
 }
 
 // IsHost says whether this is a CPU.

@@ -70,7 +70,9 @@ func (r *Runtime) facts(s *space, st *alloc.Stats, bytes, rounded int64) cause.I
 			}
 		}
 		in.DeviceTotal, in.DriverFree = cause.Of(d.Card.Total()), cause.Of(free)
-		in.Outside = cause.Of(d.Context)
+		// What a limit that was worked out leaves to libraries is not to be had
+		// either: such a limit is never too low, it is all there is.
+		in.Outside = cause.Of(d.Context + d.Reserve)
 		in.Others = cause.Of(max(0, d.Card.Total()-free-ours))
 	}
 	return in

@@ -239,3 +239,29 @@ func TestSecondProcessOnARealCardIsLeftTheReserve(t *testing.T) {
 		t.Errorf("the second limit is %d MiB, want %d", got, reserve-context-225)
 	}
 }
+
+// TestAWorkedOutLimitIsNeverTooLow: what the default limit leaves is reserved,
+// so a pool that has all of it is full, not kept short. A configured limit can
+// be too low on the same card.
+func TestAWorkedOutLimitIsNeverTooLow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit int64
+		want  event.OOMCause
+	}{
+		{"worked out", 0, event.OOMFull},
+		{"configured", 220 << 20, event.OOMLimitTooLow},
+	} {
+		res, err := Run(api.Workload{
+			Model: "lenet5", Mode: api.Graph, Train: &api.Train{Optimizer: "adam"}, Batch: []int{256, 1024, 6000}, Steps: 6,
+			Input:   api.Input{Source: "digits", Shuffle: 512, Prefetch: 1},
+			Devices: []api.Device{{Preset: "lab-256m", Growth: c.limit == 0, MemoryLimit: c.limit}},
+		}, Options{})
+		if err != nil || res.OOM == nil {
+			t.Fatalf("%s: %v, %+v", c.name, err, res)
+		}
+		if res.OOM.Cause != c.want {
+			t.Errorf("%s: %v, want %v: %+v", c.name, res.OOM.Cause, c.want, res.OOM)
+		}
+	}
+}

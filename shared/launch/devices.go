@@ -128,7 +128,7 @@ func (h *hardware) add(d *api.Device, c *device.Card) {
 	free := c.Free()
 	context := c.Preset.Context.Value
 	held := max(0, c.Total()-free-context)
-	limits := d.Logical
+	limits, reserve := d.Logical, int64(0)
 	alone := func(limit int64) int64 { return limit }
 	switch {
 	case len(limits) > 0:
@@ -136,12 +136,13 @@ func (h *hardware) add(d *api.Device, c *device.Card) {
 		limits = []int64{d.MemoryLimit}
 	default:
 		limits = []int64{device.DefaultLimit(free, c.Reserve(free))}
+		reserve = free - limits[0]
 		alone = func(int64) int64 { return device.DefaultLimit(free+held, c.Reserve(free+held)) }
 	}
 	for _, limit := range limits {
 		h.logical = append(h.logical, &device.Logical{
 			Name: device.Local("GPU", len(h.logical)-1), Card: c, Model: c.Preset.Model(), Limit: limit, Alone: alone(limit),
-			Growth: d.Growth, FreeNow: free, Context: context, Held: held,
+			Growth: d.Growth, FreeNow: free, Context: context, Reserve: reserve, Held: held,
 		})
 	}
 }

@@ -202,7 +202,7 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 	if limit > 0 {
 		fmt.Fprintf(&b, " of its %s", size(limit))
 	}
-	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o.Cause))
+	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o, limit))
 	if n := len(sum.Failures); n > 0 && len(sum.Failures[n-1].ByKind) > 0 {
 		h := sum.Failures[n-1].ByKind[0]
 		fmt.Fprintf(&b, " Most memory is held by %s: %s in %s.", h.Name, size(h.Bytes), count(h.Blocks, "block"))
@@ -213,18 +213,21 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 
 // causeWords says what a verdict means and which settings bear on it. Whether
 // one of them helps is for a rerun to show.
-func causeWords(cause event.OOMCause) string {
-	switch cause {
+func causeWords(o *launch.OOM, limit int64) string {
+	switch o.Cause {
 	case event.OOMFull:
 		return "The memory is simply full: no arrangement of what is in use would fit the request. A smaller batch needs less; \"tideline replay FILE --set batch=N\" tries one."
 	case event.OOMFragmented:
 		return "It is fragmented: enough bytes are free, but not in one piece. Fixed batch sizes leave fewer holes, and one region (growth off) keeps free memory together; \"tideline replay FILE --set devices.0.growth=false\" tries it."
 	case event.OOMLimitTooLow:
-		return "The request is more than the allocator may have: its limit is what memory_limit or logical grants, or else what the card had free at the start less a reserve. Raise the limit, or make the batch smaller."
+		if o.Requested > limit {
+			return "This one request is more than the allocator may have. The card has more: raise memory_limit or logical, or make the batch smaller."
+		}
+		return "What is in use and this request come to more than the allocator may have, and the card has more: raise memory_limit or logical, or make the batch smaller."
 	case event.OOMOtherProcess:
 		return "Another program holds the card's memory. With growth on in both, each takes only what it needs."
 	case event.OOMRequestExceedsDevice:
-		return "The request is larger than the device: no setting but a smaller batch or another device helps."
+		return "This one request is larger than what the card can give: no setting but a smaller batch or another device helps."
 	case event.OOMHostPinnedLimit:
 		return "It is the pool of pinned host memory that is exhausted, not the device."
 	case event.OOMRetryable:

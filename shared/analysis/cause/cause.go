@@ -153,8 +153,14 @@ func (d *decision) fillNumbers() {
 			o.Missing = Of(max(0, d.r.N-o.AfterCompaction.N))
 		}
 	}
-	o.TinyLimit = d.limit.Known && (d.limit.N < tinyLimit ||
+	o.TinyLimit = d.limit.Known && !d.limitIsAll() && (d.limit.N < tinyLimit ||
 		d.total.Known && d.limit.N < d.total.N && d.limit.N < d.total.N/20)
+}
+
+// limitIsAll says that the device has nothing beyond the limit, however small
+// that is.
+func (d *decision) limitIsAll() bool {
+	return d.total.Known && d.in.Others.Known && d.limit.N >= d.total.N-d.in.Others.N-d.in.Outside.N
 }
 
 func (d *decision) decide() (event.OOMCause, Kind) {

@@ -41,6 +41,18 @@ func TestDecide(t *testing.T) {
 			i.Request, i.DeviceTotal, i.DriverFree = Of(400*mib), Of(8*gib), Of(6*gib)
 		}), event.OOMLimitTooLow, NoKind},
 		{"tiny limit, hardly used, request unknown", Inputs{Limit: Of(52 * mib), InUse: Of(2048)}, event.OOMLimitTooLow, NoKind},
+		{"tiny limit, hardly used, and the device has no more", Inputs{
+			DeviceTotal: Of(256 * mib), Limit: Of(232 * mib), Reserved: Of(232 * mib), InUse: Of(4 * mib), Request: Of(230 * mib),
+			DriverFree: Of(8 * mib), Others: Of(0), Outside: Of(24 * mib),
+		}, event.OOMFull, NoKind},
+		{"what the default limit leaves is not to be had", Inputs{
+			DeviceTotal: Of(256 * mib), Limit: Of(232 * mib), Reserved: Of(232 * mib), InUse: Of(230 * mib), Request: Of(9 * mib),
+			DriverFree: Of(8 * mib), Others: Of(0), Outside: Of(24 * mib),
+		}, event.OOMFull, NoKind},
+		{"a configured limit leaves more", Inputs{
+			DeviceTotal: Of(256 * mib), Limit: Of(200 * mib), Reserved: Of(200 * mib), InUse: Of(198 * mib), Request: Of(9 * mib),
+			DriverFree: Of(40 * mib), Others: Of(0), Outside: Of(16 * mib),
+		}, event.OOMLimitTooLow, NoKind},
 		{"tiny limit, well used", Inputs{Limit: Of(272 * mib), InUse: Of(199 * mib), Request: Of(74 * mib)}, event.OOMFull, NoKind},
 		{"waiting suffices", with(pool, func(i *Inputs) {
 			i.Request, i.Pending, i.LargestFree = Of(200*mib), Of(150*mib), Of(60*mib)
