@@ -15,7 +15,7 @@ import (
 const cudaSource = "native/backend/cuda/driver"
 
 // cudaPackages are those that the tag cuda changes, besides the command.
-var cudaPackages = []string{"./native/backend/cuda/...", "./native/monitor/..."}
+var cudaPackages = []string{"./native/backend/cuda/...", "./native/monitor/...", "./build/gpu-check"}
 
 // cudaEnvironment builds the driver shim and gives the environment in which the
 // go tool builds against it. It needs a C compiler and nothing of NVIDIA.

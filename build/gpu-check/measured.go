@@ -9,29 +9,32 @@ import (
 	"time"
 )
 
-const introduction = `# Measured on real cards
+const introduction = `## Measured on real cards
 
 What ` + "`go run ./build gpu-check`" + ` found, newest first. Each table is one run of it.
 `
 
-// write puts a table under the introduction, above the older ones.
+// write puts a table under the introduction, above the older ones. A file that
+// says other things too gets the introduction and the table at its end.
 func write(name string, when time.Time, title string, rows []row) error {
 	older, err := os.ReadFile(name)
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
+	before, after, found := strings.Cut(string(older), introduction)
+	if !found && before != "" {
+		before = strings.TrimRight(before, "\n") + "\n\n"
+	}
+	return os.WriteFile(name, []byte(before+introduction+table(when, title, rows)+after), 0o644)
+}
+
+func table(when time.Time, title string, rows []row) string {
 	var b strings.Builder
-	b.WriteString(introduction)
-	fmt.Fprintf(&b, "\n## %s, %s\n\n| what | figure |\n| --- | --- |\n", when.Format(time.DateOnly), title)
+	fmt.Fprintf(&b, "\n### %s, %s\n\n| what | figure |\n| --- | --- |\n", when.Format(time.DateOnly), title)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", cell(r.what), cell(r.figure))
 	}
-	if rest, ok := strings.CutPrefix(string(older), introduction); ok {
-		b.WriteString(rest)
-	} else if len(older) > 0 {
-		return fmt.Errorf("%s does not begin as this program writes it: move it aside", name)
-	}
-	return os.WriteFile(name, []byte(b.String()), 0o644)
+	return b.String()
 }
 
 // cell keeps text within its cell of a table.
