@@ -75,6 +75,10 @@ func ofTotal(r *analysis.Reading) string {
 }
 
 func (f *failure) whyFull() string {
+	if f.TailsHoldIt() {
+		return fmt.Sprintf("%s are free, %s were asked for, and packed tightly the blocks as they are would still leave %s too little. But %s of what is in use are unused tails: the allocator hands out a chunk of less than twice the request whole. Without them the request would fit.",
+			bytesOf(f.Free.N), f.asked(), bytesOf(f.Shortfall().N), bytesOf(f.Waste.N))
+	}
 	s := "There is too little memory for this request in any arrangement"
 	if f.Free.Known && f.Requested.Known {
 		s = fmt.Sprintf("%s are free, %s were asked for: too little in any arrangement", bytesOf(f.Free.N), f.asked())
@@ -94,11 +98,7 @@ func (f *failure) wasted() string {
 	if text == "" {
 		return ""
 	}
-	s := fmt.Sprintf(" %s of what is in use are unused tails: the allocator hands out a chunk of less than twice the request whole", text)
-	if m := f.Shortfall(); m.Known && f.Waste.Known && f.Waste.N >= m.N && m.N > 0 {
-		s += ", and that is more than what is missing"
-	}
-	return s + "."
+	return fmt.Sprintf(" %s of what is in use are unused tails: the allocator hands out a chunk of less than twice the request whole.", text)
 }
 
 func (f *failure) whyFragmented() string {

@@ -67,11 +67,29 @@ func (r *Reading) nextFull(add func(string, ...any)) {
 			r.lacking(add, m.N)
 		}
 	}
+	r.tail(add)
 	if r.DominantCount.Known && r.DominantCount.N == 1 {
 		if share, _ := r.DominantShare(); share > 0.5 {
 			add("One chunk of %s is %.1f %% of everything in use: begin there.", event.FormatBytes(r.DominantSize.N), 100*share)
 		}
 	}
+}
+
+// tail names the largest unused tail where the tails hold what is missing.
+func (r *Reading) tail(add func(string, ...any)) {
+	if !r.TailsHoldIt() {
+		return
+	}
+	var worst event.Chunk
+	for i := range r.Map {
+		for _, c := range r.Map[i].Chunks {
+			if c.InUse && c.Size-c.Requested > worst.Size-worst.Requested {
+				worst = c
+			}
+		}
+	}
+	add("Or make the tails smaller: tensors of equal sizes, or a little smaller or larger ones, waste less. The largest is %s, of a chunk of %s for a tensor of %s.",
+		event.FormatBytes(worst.Size-worst.Requested), event.FormatBytes(worst.Size), event.FormatBytes(worst.Requested))
 }
 
 // lacking says how much must go, and whether the device could add it.

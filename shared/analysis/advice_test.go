@@ -3,6 +3,9 @@ package analysis
 import (
 	"strings"
 	"testing"
+
+	"tideline/protocol/event"
+	"tideline/shared/analysis/cause"
 )
 
 // TestAdviceForAFullPool: no setting of the allocator helps a full pool, so
@@ -10,7 +13,7 @@ import (
 func TestAdviceForAFullPool(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		r := &Reading{Verdict: Full, Recorded: recorded, Allocator: "GPU_0_bfc"}
-		r.Decision.Missing = amount{N: 1 << 20, Known: true}
+		r.Decision.Missing = cause.Of(1 << 20)
 		list := r.Advice()
 		if len(list) == 0 {
 			t.Errorf("recorded %v: no advice", recorded)
@@ -21,6 +24,25 @@ func TestAdviceForAFullPool(t *testing.T) {
 					t.Errorf("recorded %v: a full pool is told %q", recorded, a.Text)
 				}
 			}
+		}
+	}
+}
+
+// TestTailsAreAdvised: where the unused tails hold what is missing, the advice
+// names the largest; where they do not, it is silent about them.
+func TestTailsAreAdvised(t *testing.T) {
+	for _, waste := range []int64{1 << 20, 512 << 10} {
+		r := &Reading{Verdict: Full, Recorded: true, Map: event.ChunkMap{{Chunks: []event.Chunk{
+			{Size: 4 << 20, Requested: 4<<20 - 100, InUse: true}, {Size: 2 << 20, Requested: 1 << 20, InUse: true},
+		}}}}
+		r.Waste, r.Free, r.Requested = cause.Of(waste), cause.Of(0), cause.Of(1<<20)
+		r.Decision.Missing = cause.Of(1 << 20)
+		named := false
+		for _, a := range r.Advice() {
+			named = named || strings.Contains(a.Text, "The largest is 1.00 MiB, of a chunk of 2.00 MiB")
+		}
+		if named != (waste >= 1<<20) {
+			t.Errorf("tails of %d bytes: named %v", waste, named)
 		}
 	}
 }

@@ -126,6 +126,13 @@ func (r *Reading) DominantShare() (float64, bool) {
 // Shortfall is what a perfectly compacted pool would still lack.
 func (r *Reading) Shortfall() amount { return r.Decision.Missing }
 
+// TailsHoldIt says that no compaction would make room, but that the unused
+// tails of chunks hold at least what is missing.
+func (r *Reading) TailsHoldIt() bool {
+	m := r.Shortfall()
+	return m.Known && m.N > 0 && r.Waste.Known && r.Waste.N >= m.N && r.Free.Known && r.Requested.Known
+}
+
 func fromSize(s bfclog.Size) amount {
 	if !s.Exact() {
 		return amount{}

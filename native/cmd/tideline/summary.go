@@ -203,6 +203,9 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 		fmt.Fprintf(&b, " of its %s", size(limit))
 	}
 	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o, limit))
+	if n := len(sum.Failures); n > 0 && sum.Failures[n-1].Reading != nil && sum.Failures[n-1].Reading.TailsHoldIt() {
+		fmt.Fprintf(&b, " %s of what is in use are unused tails of chunks; without them the request would fit.", size(sum.Failures[n-1].Reading.Waste.N))
+	}
 	if n := len(sum.Failures); n > 0 && len(sum.Failures[n-1].ByKind) > 0 {
 		h := sum.Failures[n-1].ByKind[0]
 		fmt.Fprintf(&b, " Most memory is held by %s: %s in %s.", h.Name, size(h.Bytes), count(h.Blocks, "block"))
@@ -216,7 +219,7 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 func causeWords(o *launch.OOM, limit int64) string {
 	switch o.Cause {
 	case event.OOMFull:
-		return "The memory is simply full: no arrangement of what is in use would fit the request. A smaller batch needs less; \"tideline replay FILE --set batch=N\" tries one."
+		return "The memory is full: moving the blocks together would not make room. A smaller batch needs less; \"tideline replay FILE --set batch=N\" tries one."
 	case event.OOMFragmented:
 		return "It is fragmented: enough bytes are free, but not in one piece. Fixed batch sizes leave fewer holes, and one region (growth off) keeps free memory together; \"tideline replay FILE --set devices.0.growth=false\" tries it."
 	case event.OOMLimitTooLow:
