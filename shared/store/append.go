@@ -117,8 +117,9 @@ func sane(e *event.Event) bool {
 func (t *Timeline) rare(e *event.Event) bool {
 	switch e.Kind {
 	case event.OutOfMemory:
+		p := t.pool(e)
 		t.ooms = append(t.ooms, OOM{
-			Time: e.Time, Device: e.Device, Pool: t.pool(e).Index, Size: e.Size, Requested: e.Requested,
+			Time: e.Time, Moment: p.latest(e.Time), Device: e.Device, Pool: p.Index, Size: e.Size, Requested: e.Requested,
 			Op: e.Op, Tensor: e.Tensor, ChunkMap: e.Text, Step: e.Step,
 			Cause: event.OOMCause(e.Cause), Retryable: e.Flags&event.Retryable != 0,
 		})

@@ -85,7 +85,7 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 		d.PeakA, d.CategoryA, d.ReservedA = k.InUse, k.ByCategory, pa.HighestReserved(a.first, a.last+1)
 		for _, s := range k.Top {
 			o := at(a, s)
-			o.BytesA, o.CountA = s.Bytes, s.Count
+			o.BytesA, o.CountA = o.BytesA+s.Bytes, o.CountA+s.Count
 		}
 	}
 	if pb != nil {
@@ -93,7 +93,7 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 		d.PeakB, d.CategoryB, d.ReservedB = k.InUse, k.ByCategory, pb.HighestReserved(b.first, b.last+1)
 		for _, s := range k.Top {
 			o := at(b, s)
-			o.BytesB, o.CountB = s.Bytes, s.Count
+			o.BytesB, o.CountB = o.BytesB+s.Bytes, o.CountB+s.Count
 		}
 	}
 	for c := range event.NumCategories {

@@ -139,4 +139,6 @@ type Region struct {
 	Size    int64
 	Offset  int64 // of its first byte in the layout
 	Implied bool  // no event told of it: made up from the blocks in it
+
+	from, until int // numbers of changes of regions before it came, and before it went
 }

@@ -117,11 +117,11 @@ func (p *Pool) regionAdd(e *event.Event) bool {
 			return true
 		default:
 			grew = e.Size - r.Size
-			r.Removed = e.Time
+			r.Removed, r.until = e.Time, p.reserved.n
 			p.active = append(p.active[:k-1], p.active[k:]...)
 		}
 	}
-	p.addRegion(Region{Added: e.Time, Removed: Alive, Address: e.Address, Size: e.Size})
+	p.addRegion(Region{Added: e.Time, Removed: Alive, Address: e.Address, Size: e.Size, from: p.reserved.n})
 	p.reserve(e.Time, grew)
 	p.lastReg = -1
 	return true
@@ -134,7 +134,7 @@ func (p *Pool) regionRemove(e *event.Event) bool {
 		return false
 	}
 	r := &p.regions[p.active[k-1]]
-	r.Removed = e.Time
+	r.Removed, r.until = e.Time, p.reserved.n
 	p.active = append(p.active[:k-1], p.active[k:]...)
 	p.reserve(e.Time, -r.Size)
 	p.lastReg = -1
@@ -143,7 +143,7 @@ func (p *Pool) regionRemove(e *event.Event) bool {
 
 func (p *Pool) reserve(at, grew int64) {
 	p.now.Reserved += grew
-	p.reserved.push(at, p.now.Reserved, 0)
+	p.reserved.push(at, p.now.Reserved, int64(p.inUse.n))
 }
 
 // Regions are all regions that the pool ever held, in order of arrival.

@@ -46,23 +46,25 @@ func (p *Pool) Totals(allocs []int32) []Total {
 	return out
 }
 
-// TotalsByOp sums allocations by op, largest first, at most n (0: all).
-// Category is that of the op's first allocation.
+// TotalsByOp sums allocations by op and category, largest first, at most n (0:
+// all). What one op holds may be of several kinds: a result that is kept, and
+// workspace that is not.
 func (p *Pool) TotalsByOp(allocs []int32, n int) []Total {
-	at := make(map[event.StringID]int)
+	at := make(map[uint64]int)
 	var out []Total
 	for _, i := range allocs {
-		op := event.StringID(p.allocs.at(opCol, int(i)))
-		k, ok := at[op]
+		op, c := event.StringID(p.allocs.at(opCol, int(i))), event.Category(p.allocs.at(kindCol, int(i)))
+		key := uint64(op)<<8 | uint64(c)
+		k, ok := at[key]
 		if !ok {
 			k = len(out)
-			at[op] = k
-			out = append(out, Total{Op: op, Category: event.Category(p.allocs.at(kindCol, int(i)))})
+			at[key] = k
+			out = append(out, Total{Op: op, Category: c})
 		}
 		out[k].add(p, int(i))
 	}
 	out = arrange(out, func(a, b *Total) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Op, b.Op))
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Category, b.Category))
 	})
 	if n > 0 && len(out) > n {
 		out = out[:n]
@@ -86,9 +88,11 @@ func (p *Pool) Peak(t0, t1 int64, top int) Peak {
 			n, at = int(e.at)+1, p.inUse.time(int(e.at))
 		}
 	}
-	k := Peak{State: p.after(n)}
-	k.Time = at
-	k.Reserved = p.reserved.valueAfter(p.reserved.upTo(at))
+	m := Moment{at, n, p.reserved.before(t0, 0)} // what came in, if that is the highest
+	if n > a {
+		m = p.moment(n, at)
+	}
+	k := Peak{State: p.In(m)}
 	live := p.liveAfter(nil, n)
 	k.Count = len(live)
 	if top > 0 {
@@ -101,10 +105,11 @@ func (p *Pool) Peak(t0, t1 int64, top int) Peak {
 // tiled by blocks in use and the holes between them. A region that no event
 // told of is shown as runs of adjacent blocks, since what lies between them
 // may not be the pool's.
-func (p *Pool) ChunkMapAt(at int64) event.ChunkMap {
-	live := p.LiveAt(nil, at)
+func (p *Pool) ChunkMapAt(at int64) event.ChunkMap { return p.ChunkMapIn(p.After(at)) }
+
+// chunkMap tiles regions, ascending by address, with live blocks.
+func (p *Pool) chunkMap(live []int32, held []Region) event.ChunkMap {
 	p.Sort(live, ByAddress)
-	held := p.heldAt(at)
 	var m event.ChunkMap
 	var end uint64 // of the last region of m
 	for _, i := range live {
@@ -141,12 +146,12 @@ func (p *Pool) ChunkMapAt(at int64) event.ChunkMap {
 	return closeRegion(m)
 }
 
-// heldAt is the regions that events told of and that are held at a time,
+// heldIn is the regions that events told of and that are held at a moment,
 // ascending by address.
-func (p *Pool) heldAt(at int64) []Region {
+func (p *Pool) heldIn(m Moment) []Region {
 	var held []Region
 	for _, r := range p.regions {
-		if !r.Implied && r.Added <= at && at < r.Removed {
+		if !r.Implied && r.from < m.regions && (r.Removed == Alive || m.regions <= r.until) {
 			held = append(held, r)
 		}
 	}

@@ -120,6 +120,7 @@ func (t *Timeline) End() End { return t.end }
 // OOM is a request that failed for good.
 type OOM struct {
 	Time      int64
+	Moment    Moment // of Pool, when the request failed
 	Device    event.DeviceID
 	Pool      int   // index into Pools
 	Size      int64 // bytes, as the allocator rounded it

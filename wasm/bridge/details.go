@@ -24,7 +24,7 @@ func details(s *Session, arg func(int) string, _ string) {
 	sl := s.slots[Current]
 	if sl != nil {
 		r := &request{
-			sl: sl, at: number(arg(2)), t0: number(arg(3)), t1: number(arg(4)),
+			sl: sl, at: s.time(arg(2)), t0: number(arg(3)), t1: number(arg(4)),
 			lane: arg(5), pool: s.pool(arg(5)),
 		}
 		r.t1 = max(r.t1, r.t0+1)
@@ -78,11 +78,12 @@ func (s *Session) live(a *answer, r *request) {
 	}
 	p := r.pool
 	a.note(r.where())
-	st := p.FullestAt(r.at)
-	ids := p.LiveAtFullest(nil, r.at)
+	m := s.seen(r.sl, p, r.at)
+	st := p.In(m)
+	ids := p.LiveIn(nil, m)
 	f := []figure{
 		{name: "In use", value: size(st.InUse)},
-		{name: "Lost to rounding", value: size(st.Waste), sub: percent(st.Waste, st.InUse)},
+		{name: "Unused tails", value: size(st.Waste), sub: percent(st.Waste, st.InUse)},
 	}
 	if st.Reserved > 0 {
 		f = append(f, figure{name: "Reserved", value: size(st.Reserved)},
@@ -138,7 +139,7 @@ func (s *Session) chunks(a *answer, r *request) {
 		return
 	}
 	a.note(r.where())
-	m := r.pool.ChunkMapAt(r.at)
+	m := r.pool.ChunkMapIn(s.seen(r.sl, r.pool, r.at))
 	pool, used, free, largest := m.Totals()
 	frag := "–"
 	if free > 0 {
@@ -234,7 +235,7 @@ func (s *Session) peak(a *answer, r *request) {
 	}
 	p, tl := r.pool, r.sl.tl
 	first, last := r.sl.span()
-	pk := p.Peak(first, last+1, 40)
+	pk := p.Peak(first, last+1, 1<<30)
 	where := r.poolName() + " · peak at " + clock(pk.Time)
 	if st, ok := tl.StepAt(pk.Time); ok {
 		where += " · step " + itoa(int64(st.Step)+1)
@@ -247,7 +248,7 @@ func (s *Session) peak(a *answer, r *request) {
 	if p.Limit > 0 {
 		f = append(f, figure{name: "Limit", value: size(p.Limit), sub: percent(pk.InUse, p.Limit) + " reached"})
 	}
-	f = append(f, figure{name: "Lost to rounding", value: size(pk.Waste), sub: percent(pk.Waste, pk.InUse)})
+	f = append(f, figure{name: "Unused tails", value: size(pk.Waste), sub: percent(pk.Waste, pk.InUse)})
 	a.figures(f...)
 	th := theme(s.theme)
 	a.key("tables").list()
@@ -259,8 +260,9 @@ func (s *Session) peak(a *answer, r *request) {
 			}
 		}
 	})
-	a.table("By op, at the peak", 0, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"Rounding", kBytes}, {"", kShare}}, func() {
-		for _, t := range pk.Top {
+	more := max(0, len(pk.Top)-maxRows)
+	a.table("By op, at the peak", more, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"Unused tails", kBytes}, {"", kShare}}, func() {
+		for _, t := range pk.Top[:len(pk.Top)-more] {
 			name := tl.Text(t.Op)
 			if name == "" {
 				name = "–"
@@ -591,7 +593,7 @@ func (s *Session) addressTwin(a *answer, r *request, l *draw.Lane) {
 	}, func() {
 		for i := range int64(n) {
 			t := r.t0 + (r.t1-r.t0)*i/(n-1)
-			m := p.ChunkMapAt(t)
+			m := p.ChunkMapIn(s.seen(r.sl, p, t))
 			pool, used, free, largest := m.Totals()
 			a.row().num(t).num(int64(len(m))).num(pool).num(used).num(free).num(int64(holes(m))).num(largest).endRow(rowEnd{goes: true, t: t})
 		}

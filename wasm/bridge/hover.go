@@ -98,7 +98,7 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 	l := begin(name)
 	l.add("size", size(al.Size))
 	if w := al.Size - al.Requested; w > 0 {
-		l.add("asked", size(al.Requested)+" (+"+size(w)+" rounding)")
+		l.add("asked", size(al.Requested)+" (+"+size(w)+" unused tail)")
 	}
 	l.add("category", al.Category.String())
 	l.add("op", tl.Text(al.Op))

@@ -77,7 +77,7 @@ func (s *Session) oom(a *answer, r *request) {
 	}
 	pool := s.oomPool(r.sl, o)
 	if len(m) == 0 && pool != nil {
-		m = pool.ChunkMapAt(o.Time)
+		m = pool.ChunkMapIn(o.Moment)
 	}
 	held, used, free, largest := m.Totals()
 	a.verdict("Out of memory: "+causeWords(o.Cause), false, oomSentence(r.sl.tl, o, pool, free, largest), causeText(o.Cause))
@@ -101,7 +101,7 @@ func (s *Session) oom(a *answer, r *request) {
 	a.key("tables").list()
 	oomTable(a, r.sl.tl, list)
 	if pool != nil {
-		ids := pool.LiveAt(nil, o.Time)
+		ids := pool.LiveIn(nil, o.Moment)
 		s.heldBy(a, r.sl.tl, pool, ids, o.Time)
 	}
 	holeTable(a, m)
@@ -169,8 +169,10 @@ func oomTable(a *answer, tl *store.Timeline, list []store.OOM) {
 // heldBy says which ops hold the memory.
 func (s *Session) heldBy(a *answer, tl *store.Timeline, p *store.Pool, ids []int32, at int64) {
 	th := theme(s.theme)
-	a.table("What held the memory, by op", 0, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"", kShare}}, func() {
-		for _, t := range p.TotalsByOp(ids, 40) {
+	list := p.TotalsByOp(ids, 0)
+	more := max(0, len(list)-maxRows)
+	a.table("What held the memory, by op", more, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"", kShare}}, func() {
+		for _, t := range list[:len(list)-more] {
 			a.row().text(firstOf(tl.Text(t.Op), "–")).text(t.Category.String()).num(t.Bytes).num(int64(t.Count)).num(t.Bytes).
 				endRow(rowEnd{color: th.Category[t.Category].Hex(), goes: true, t: at})
 		}

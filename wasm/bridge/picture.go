@@ -254,9 +254,25 @@ func (s *Session) writeAt(a *answer, t int64) {
 	a.close()
 }
 
+// seen is the moment of a pool that a time stands for: a failure at that time,
+// else the fullest; the fullest in any case where the page asks for a peak.
+func (s *Session) seen(sl *slot, p *store.Pool, t int64) store.Moment {
+	if s.peaks {
+		return p.Fullest(t)
+	}
+	return sl.tl.Seen(p, t)
+}
+
+// time reads a time of a question: nanoseconds, with a p at the end for the
+// peak at that time rather than a failure that shares it.
+func (s *Session) time(word string) int64 {
+	word, s.peaks = strings.CutSuffix(word, "p")
+	return number(word)
+}
+
 func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	p := sl.tl.Pools()[pool]
-	st := p.FullestAt(t)
+	st := p.In(s.seen(sl, p, t))
 	a.key("now").text(size(st.InUse) + " in use")
 	if st.Reserved > 0 {
 		a.key("sub").text(size(st.Reserved) + " reserved")
@@ -273,7 +289,7 @@ func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {
 	if p.Live() > 20_000 || p.Allocs() > 2_000_000 {
 		return // a chunk map of that many blocks is made on demand only
 	}
-	m := p.ChunkMapAt(t)
+	m := p.ChunkMapIn(s.seen(sl, p, t))
 	_, used, free, largest := m.Totals()
 	if sl.origin == "log" && !sl.listed(t) {
 		a.key("now").text(size(used) + " listed")

@@ -24,6 +24,7 @@ type Session struct {
 	pictures [2]picture
 	lanes    []draw.Lane
 	hide     uint32    // categories not drawn
+	peaks    bool      // the time asked about is that of a peak
 	theme    int       // of the last picture: 1 is dark
 	began    time.Time // the last Draw
 	asked    time.Time // the last time it was asked whether to go on
@@ -89,9 +90,9 @@ func init() { //nolint:gochecknoinits // a map literal would refer to itself thr
 		"colors":   func(s *Session, arg func(int) string, _ string) { s.colors(int(number(arg(1)))) },
 		"layout":   func(s *Session, arg func(int) string, _ string) { s.layout(arg) },
 		"scales":   func(s *Session, arg func(int) string, _ string) { s.scales(number(arg(1)), number(arg(2))) },
-		"at":       func(s *Session, arg func(int) string, _ string) { s.at(number(arg(1))) },
+		"at":       func(s *Session, arg func(int) string, _ string) { s.at(s.time(arg(1))) },
 		"hover": func(s *Session, arg func(int) string, _ string) {
-			s.hover(int(number(arg(1))), int(number(arg(2))), number(arg(3)))
+			s.hover(int(number(arg(1))), int(number(arg(2))), s.time(arg(3)))
 		},
 		"details":  details,
 		"step":     func(s *Session, arg func(int) string, _ string) { s.step(number(arg(1)), number(arg(2)), arg(3)) },
