@@ -293,3 +293,11 @@ func TestWriteErrorsAreTold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestNothingKnownIsNoRow: an amount that the text lacks has no row.
+func TestNothingKnownIsNoRow(t *testing.T) {
+	got := explain(t, "x", []byte("ResourceExhaustedError: OOM when allocating tensor with shape[8,4] and type float on /device:GPU:0 by allocator GPU_0_bfc\n"), Options{})
+	if strings.Contains(got, "  limit") || !strings.Contains(got, "  device         /device:GPU:0\n") || !strings.Contains(got, "What to do") {
+		t.Errorf("the report is\n%s", got)
+	}
+}

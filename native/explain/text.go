@@ -98,12 +98,14 @@ func (f *failure) text(w *bufio.Writer, width int) {
 		return
 	}
 	why, open, next := f.words()
+	certain := f.certain()
 	fmt.Fprintln(w)
 	wrap(w, width, "", string(f.Verdict)+": "+why)
 	fmt.Fprintln(w)
 	f.table(w)
 	f.picture(w, width)
 	f.holders(w, width)
+	list(w, width, "Certain", certain)
 	list(w, width, "Not known", open)
 	list(w, width, "What to do (not verified by a rerun)", next)
 }
@@ -143,7 +145,11 @@ func (f *failure) table(w *bufio.Writer) {
 		}
 	}
 	row("asked for", f.asked(), f.askedNote())
-	row("limit", known(f.Limit.N, f.Limit.Known, f.LimitText), f.limitNote())
+	if limit := known(f.Limit.N, f.Limit.Known, f.LimitText); limit != "" {
+		row("limit", limit, f.limitNote())
+	} else if f.Device != "" {
+		fmt.Fprintf(w, "  %-14s %s\n", "device", f.Device)
+	}
 	if f.Pool.Known {
 		note := ""
 		if f.Available.Known && f.Available.N >= 256 {

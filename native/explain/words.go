@@ -77,7 +77,7 @@ func ofTotal(r *analysis.Reading) string {
 func (f *failure) whyFull() string {
 	if f.TailsHoldIt() {
 		return fmt.Sprintf("%s are free, %s were asked for, and packed tightly the blocks as they are would still leave %s too little. But %s of what is in use are unused tails: the allocator hands out a chunk of less than twice the request whole. Without them the request would fit.",
-			bytesOf(f.Free.N), f.asked(), bytesOf(f.Shortfall().N), bytesOf(f.Waste.N))
+			bytesOf(f.Free.N), f.asked(), bytesOf(f.Shortfall().N), known(f.Waste.N, f.Waste.Known, f.WasteText))
 	}
 	s := "There is too little memory for this request in any arrangement"
 	if f.Free.Known && f.Requested.Known {
@@ -193,16 +193,23 @@ func (f *failure) open() []string {
 	if !f.LargestFree.Known && f.Verdict != analysis.UndeterminedNoState {
 		out = append(out, f.unknownHole())
 	}
-	if f.Verdict.Undetermined() {
-		for _, s := range f.Certain {
-			out = append(out, "Certain all the same: "+s+".")
-		}
-	}
 	if f.Verdict == analysis.OtherProcess && f.recorded == nil {
 		out = append(out, "Who holds the card's memory is not in the text.")
 	}
 	if f.FreeOnlyBins {
 		out = append(out, "The bins of this generation count free chunks only; their zeros do not mean an empty pool.")
+	}
+	return out
+}
+
+// certain lists what holds although the verdict is open.
+func (f *failure) certain() []string {
+	if !f.Verdict.Undetermined() {
+		return nil
+	}
+	out := make([]string, len(f.Certain))
+	for i, s := range f.Certain {
+		out[i] = strings.ToUpper(s[:1]) + s[1:] + "."
 	}
 	return out
 }

@@ -19,6 +19,7 @@ type Advice struct {
 func (r *Reading) Advice() []Advice {
 	var out []Advice
 	add := func(format string, args ...any) { out = append(out, Advice{fmt.Sprintf(format, args...)}) }
+	r.wholeDataSet(add)
 	switch r.Verdict {
 	case Full:
 		r.nextFull(add)
@@ -46,12 +47,39 @@ func (r *Reading) Advice() []Advice {
 		add("Check the sizes that lead to this tensor: an uninitialised or overflowing dimension, a file read with the wrong type.")
 	case FragmentedPoolOrCached:
 		add("Have the pool give back what it caches before the large request, and check (nvidia-smi) what other processes hold; the text cannot tell the two apart.")
+	case UndeterminedNoState:
+		if !r.NotFailure && !r.DriverFree.Known {
+			add("Look for the allocator's dump: TensorFlow prints it to standard error just before this error, from \"ran out of memory trying to allocate\" to a row of * and _. A log of standard output alone, or a notebook's cell, lacks it.")
+		}
 	default:
 		if r.Truncated {
 			add("Look for the whole text: the lines from \"ran out of memory trying to allocate\" to the row of * and _ decide.")
 		}
 	}
 	return out
+}
+
+// dataSets are well known by their number of elements.
+var dataSets = []struct {
+	elements int64
+	name     string
+}{
+	{10000, "the test sets of MNIST and CIFAR"},
+	{50000, "the training sets of CIFAR"},
+	{60000, "the training set of MNIST"},
+}
+
+// wholeDataSet notes a batch of images that is a whole data set. A matrix may
+// have as many rows for another reason, a vocabulary for one.
+func (r *Reading) wholeDataSet(add func(string, ...any)) {
+	if len(r.Shape) != 4 {
+		return
+	}
+	for _, d := range dataSets {
+		if r.Shape[0] == d.elements {
+			add("The first dimension, %d, is the number of elements of %s. If a whole data set goes through the model at once, feed it in batches.", d.elements, d.name)
+		}
+	}
 }
 
 func (r *Reading) nextFull(add func(string, ...any)) {
@@ -88,8 +116,12 @@ func (r *Reading) tail(add func(string, ...any)) {
 			}
 		}
 	}
-	add("Or make the tails smaller: tensors of equal sizes, or a little smaller or larger ones, waste less. The largest is %s, of a chunk of %s for a tensor of %s.",
-		event.FormatBytes(worst.Size-worst.Requested), event.FormatBytes(worst.Size), event.FormatBytes(worst.Requested))
+	s := ""
+	if worst.Size > worst.Requested { // a log does not tell
+		s = fmt.Sprintf(" The largest is %s, of a chunk of %s for a tensor of %s.",
+			event.FormatBytes(worst.Size-worst.Requested), event.FormatBytes(worst.Size), event.FormatBytes(worst.Requested))
+	}
+	add("Or make the tails smaller: tensors of equal sizes, or a little smaller or larger ones, waste less.%s", s)
 }
 
 // lacking says how much must go, and whether the device could add it.

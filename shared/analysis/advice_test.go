@@ -6,6 +6,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/cause"
+	"tideline/shared/ingest/bfclog"
 )
 
 // TestAdviceForAFullPool: no setting of the allocator helps a full pool, so
@@ -43,6 +44,21 @@ func TestTailsAreAdvised(t *testing.T) {
 		}
 		if named != (waste >= 1<<20) {
 			t.Errorf("tails of %d bytes: named %v", waste, named)
+		}
+	}
+}
+
+// TestTheErrorAlone: a log that holds nothing but the framework's error gets
+// told where the rest is, and that its batch looks like a whole data set.
+func TestTheErrorAlone(t *testing.T) {
+	for shape, want := range map[string]int{"[10000,1,28,28]": 2, "[128,1,28,28]": 1, "[10000,784]": 1} {
+		log, err := bfclog.Read(strings.NewReader("ResourceExhaustedError: OOM when allocating tensor with shape" + shape + " and type float on /device:GPU:0 by allocator GPU_0_bfc\n"))
+		if err != nil || len(log.Dumps) != 1 {
+			t.Fatalf("%s: %v", shape, err)
+		}
+		list := FromDump(log.Dumps[0]).Advice()
+		if len(list) != want || !strings.Contains(list[want-1].Text, "standard error") {
+			t.Errorf("%s: %+v", shape, list)
 		}
 	}
 }

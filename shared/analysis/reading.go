@@ -130,7 +130,12 @@ func (r *Reading) Shortfall() amount { return r.Decision.Missing }
 // tails of chunks hold at least what is missing.
 func (r *Reading) TailsHoldIt() bool {
 	m := r.Shortfall()
-	return m.Known && m.N > 0 && r.Waste.Known && r.Waste.N >= m.N && r.Free.Known && r.Requested.Known
+	waste := exactly(r.Waste.N)
+	if !r.Waste.Known {
+		text, _ := bfclog.ParseSize(r.WasteText)
+		waste = spanOfSize(text)
+	}
+	return m.Known && m.N > 0 && waste.lo >= m.N && r.Free.Known && r.Requested.Known
 }
 
 func fromSize(s bfclog.Size) amount {

@@ -203,7 +203,7 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 		fmt.Fprintf(&b, " of its %s", size(limit))
 	}
 	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o, limit))
-	if n := len(sum.Failures); n > 0 && sum.Failures[n-1].Reading != nil && sum.Failures[n-1].Reading.TailsHoldIt() {
+	if n := len(sum.Failures); n > 0 && sum.Failures[n-1].Reading != nil && sum.Failures[n-1].Reading.Waste.Known && sum.Failures[n-1].Reading.TailsHoldIt() {
 		fmt.Fprintf(&b, " %s of what is in use are unused tails of chunks; without them the request would fit.", size(sum.Failures[n-1].Reading.Waste.N))
 	}
 	if n := len(sum.Failures); n > 0 && len(sum.Failures[n-1].ByKind) > 0 {
