@@ -198,7 +198,7 @@ func TestFromEvents(t *testing.T) {
 	}
 	for _, want := range []string{
 		"run: 1 step in 7µs", "ended: out of memory", "peak in use 64.00 MiB", "transfers, input: 1, 4.00 KiB", "waiting for input: 1×, 3µs",
-		"step 1: GPU_0_bfc ran out of memory", "fragmented: 32.00 MiB are free and 16.00 MiB were asked for",
+		"step 2 (1 done): GPU_0_bfc ran out of memory", "fragmented: 32.00 MiB are free and 16.00 MiB were asked for",
 		"largest hole      8.00 MiB", "32.00 MiB  parameter (4 blocks)", "dense/MatMul (4 blocks)", "by op dense/MatMul_grad",
 	} {
 		if !strings.Contains(out.String(), want) {

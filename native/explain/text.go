@@ -71,7 +71,8 @@ func (rep *report) heading(w *bufio.Writer, i int) {
 	case f.recorded != nil:
 		where = "At " + duration(f.recorded.Time)
 		if f.recorded.Step >= 0 {
-			where += fmt.Sprintf(", step %d", f.recorded.Step)
+			// Events count from 0, people from 1.
+			where += fmt.Sprintf(", step %d (%d done)", f.recorded.Step+1, f.recorded.Step)
 		}
 	case f.Line > 1 || len(rep.failures) > 1:
 		where += fmt.Sprintf(", line %d", f.Line)
@@ -323,8 +324,12 @@ func (rep *report) runText(w *bufio.Writer, width int) {
 		if a.Allocs == 0 && a.PeakReserved == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s on %s: peak in use %s (at %s), reserved %s", a.Name, a.Device,
-			event.FormatBytes(a.PeakInUse), duration(a.PeakAt), event.FormatBytes(a.PeakReserved))
+		when := "at " + duration(a.PeakAt)
+		if a.Reported {
+			when = "as the log tells"
+		}
+		line := fmt.Sprintf("%s on %s: peak in use %s (%s), reserved %s", a.Name, a.Device,
+			event.FormatBytes(a.PeakInUse), when, event.FormatBytes(a.PeakReserved))
 		if a.Limit.Known {
 			line += " of a limit of " + event.FormatBytes(a.Limit.N)
 		}

@@ -53,6 +53,7 @@ type AllocatorSummary struct {
 	PeakByCategory   [event.NumCategories]int64
 	Fragmentation    float64 // worst over the failures, 0 without any
 	UnknownAddresses int64   // frees of blocks that were never seen
+	Reported         bool    // the peaks are those that an imported log tells, not those of the blocks it lists
 }
 
 // Transfers sums the copies of one cause.
@@ -368,6 +369,9 @@ func (t *Timeline) failure(e *event.Event) {
 	if a.pinned() { // host memory: the card's figures say nothing about it
 		f.DeviceTotal, f.DriverFree, f.Others, f.Outside = amount{}, amount{}, amount{}, amount{}
 	}
+	if a.imported {
+		a.out.report(d.reported)
+	}
 	if a.partial {
 		f.Partial, f.Peak = true, d.reported[ReportedPeak]
 		f.InUse, f.Pool = d.reported[ReportedInUse], d.reported[ReportedPool]
@@ -387,6 +391,22 @@ func (t *Timeline) failure(e *event.Event) {
 	}
 	out.ByKind, out.ByOp = t.holders(a)
 	t.sum.Failures = append(t.sum.Failures, out)
+}
+
+// report takes over the peaks that an imported log tells: the blocks that it
+// lists are those of one instant, and often not all.
+func (a *AllocatorSummary) report(told map[string]amount) {
+	for _, x := range []struct {
+		name string
+		to   *int64
+	}{{ReportedPeak, &a.PeakInUse}, {ReportedPool, &a.PeakReserved}} {
+		if n := told[x.name]; n.Known && n.N > *x.to {
+			*x.to, a.Reported = n.N, true
+		}
+	}
+	if a.Reported {
+		a.PeakByCategory = [event.NumCategories]int64{}
+	}
 }
 
 // holders sums what is in use by category and by op.

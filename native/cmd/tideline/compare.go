@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
@@ -23,7 +24,10 @@ func (d *diffCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	return compare(a, b).print(c, d.JSON)
+	if !d.JSON {
+		c.say("A is %s, B is %s.\n", d.A, d.B)
+	}
+	return compare(a, b).print(c, d.JSON, [3]string{"A", "B", "B − A"})
 }
 
 // summaryOf reads a whole timeline.
@@ -76,6 +80,10 @@ func compare(a, b *analysis.Summary) *comparison {
 		p, q := allocatorOf(a, name), allocatorOf(b, name)
 		x.row(name+" peak in use", "bytes", p.PeakInUse, q.PeakInUse)
 		x.row(name+" peak reserved", "bytes", p.PeakReserved, q.PeakReserved)
+		if p.Reported || q.Reported {
+			x.row("  of the blocks that are listed", "count", p.Allocs-p.Frees, q.Allocs-q.Frees)
+			continue
+		}
 		for cat := range event.NumCategories {
 			if p.PeakByCategory[cat] != 0 || q.PeakByCategory[cat] != 0 {
 				x.row("  at the peak: "+event.Category(cat).String(), "bytes", p.PeakByCategory[cat], q.PeakByCategory[cat])
@@ -146,6 +154,9 @@ func allocatorOf(s *analysis.Summary, name string) analysis.AllocatorSummary {
 }
 
 func changedSettings(a, b event.Fields) []settingChange {
+	if len(a) == 0 || len(b) == 0 { // a log does not tell how it was run
+		return nil
+	}
 	var out []settingChange
 	for _, f := range a {
 		if v, ok := b.Get(f.Key); !ok || v != f.Value {
@@ -160,15 +171,17 @@ func changedSettings(a, b event.Fields) []settingChange {
 	return out
 }
 
-func (x *comparison) print(c *console, asJSON bool) error {
+// print writes the comparison under the words for the first, the second and
+// the second less the first.
+func (x *comparison) print(c *console, asJSON bool, words [3]string) error {
 	if asJSON {
 		return printJSON(c, x)
 	}
 	for _, s := range x.Changed {
-		c.say("%s: %s -> %s\n", s.Field, orDefault(s.A), orDefault(s.B))
+		c.say("%s: %s -> %s\n", s.Field, orDefault(s.Field, s.A), orDefault(s.Field, s.B))
 	}
 	var t table
-	t.row("", "A", "B", "B − A")
+	t.row("", words[0], words[1], words[2])
 	t.row("ended", x.EndA, x.EndB, "")
 	for _, r := range x.Rows {
 		switch r.Unit {
@@ -185,11 +198,22 @@ func (x *comparison) print(c *console, asJSON bool) error {
 	return nil
 }
 
-func orDefault(s string) string {
-	if s == "" {
-		return "(default)"
+// orDefault is a setting's value, or what it means to leave it out. A run's
+// settings have all defaults but those that turn something off.
+func orDefault(field, value string) string {
+	if value != "" {
+		return value
 	}
-	return s
+	switch field[strings.LastIndexByte(field, '.')+1:] {
+	case "growth":
+		return "false"
+	case "held", "shuffle", "prefetch", "cost":
+		return "0"
+	case "train":
+		return "off"
+	default: // limits, and fields of a device or a rule that is not there
+		return "none"
+	}
 }
 
 func signed(show func(int64) string, n int64) string {

@@ -49,9 +49,9 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	if !r.JSON {
-		c.say("A is %s, B the rerun with modelled times.\n", r.File)
+		c.say("The original is %s; the rerun has modelled times.\n", r.File)
 	}
-	if err := compare(before, after).print(c, r.JSON); err != nil {
+	if err := compare(before, after).print(c, r.JSON, [3]string{"original", "rerun", "rerun − original"}); err != nil {
 		return err
 	}
 	switch {

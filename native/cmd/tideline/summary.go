@@ -198,7 +198,7 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Out of memory on %s in step %d: op %s asked allocator %s for %s", x.Device, res.Steps, o.Op, o.Allocator, size(o.Requested))
+	fmt.Fprintf(&b, "Out of memory on %s in step %d (%d done): op %s asked allocator %s for %s", x.Device, res.Steps+1, res.Steps, o.Op, o.Allocator, size(o.Requested))
 	if limit > 0 {
 		fmt.Fprintf(&b, " of its %s", size(limit))
 	}
