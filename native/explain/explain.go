@@ -104,6 +104,7 @@ type report struct {
 	name, kind string
 	failures   []failure
 	run        *analysis.Summary
+	reruns     *verifier // nil where nothing can be rerun
 	notices    []bfclog.Notice
 	cut        string
 }
@@ -120,6 +121,7 @@ func fromTimeline(name string, tl *analysis.Timeline) *report {
 		f := &rep.run.Failures[i]
 		rep.failures = append(rep.failures, failure{f.Reading, f})
 	}
+	rep.reruns = verify(rep.run)
 	return rep
 }
 

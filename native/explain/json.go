@@ -104,6 +104,9 @@ func (rep *report) json(w *bufio.Writer) {
 		if rep.run != nil {
 			o.object("run", rep.runJSON)
 		}
+		if rep.reruns != nil {
+			rep.reruns.json(o)
+		}
 	})
 	w.WriteByte('\n')
 }

@@ -63,13 +63,56 @@ func TestRunsOutOfMemoryAreExplained(t *testing.T) {
 			if r.Free.N != res.OOM.Free || r.LargestFree.N != res.OOM.Largest {
 				t.Errorf("free %d, largest %d; the allocator says %d, %d", r.Free.N, r.LargestFree.N, res.OOM.Free, res.OOM.Largest)
 			}
+			holdToReruns(t, w, verify(blind.Summary()))
 			got := explain(t, name, file.Bytes(), Options{})
 			t.Logf("\n%s", got)
-			for _, want := range []string{said.String() + ": ", "largest hole", "by op", "Held at that moment", "peak in use"} {
+			for _, want := range []string{said.String() + ": ", "largest hole", "by op", "Held at that moment", "peak in use", "Verified by rerun"} {
 				if !strings.Contains(got, want) {
 					t.Errorf("the report lacks %q:\n%s", want, got)
 				}
 			}
 		})
+	}
+}
+
+// holdToReruns runs every change that is said to have been tried, on its own.
+func holdToReruns(t *testing.T, w api.Workload, v *verifier) {
+	t.Helper()
+	if v == nil || len(v.out) == 0 {
+		t.Fatalf("nothing was tried: %+v", v)
+	}
+	for _, x := range v.out {
+		changed := w.Clone()
+		if err := changed.Set(x.field, x.value); err != nil {
+			t.Fatal(err)
+		}
+		res, err := launch.Run(*changed, launch.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.passed != (res.Reason == event.EndDone) || x.steps != res.Steps || x.nanos != res.Nanos || x.peak != res.Devices[1].PeakInUse {
+			t.Errorf("said %+v; a run came to %+v", x, res)
+		}
+	}
+}
+
+// TestNothingIsVerifiedByAnotherRun: where the settings do not lead to the
+// failure that was recorded, reruns would prove nothing about it.
+func TestNothingIsVerifiedByAnotherRun(t *testing.T) {
+	var strs event.Strings
+	fine := api.Workload{Model: "mlp", Batch: []int{8}, Steps: 2, Devices: []api.Device{{Preset: "lab-256m"}}}
+	tl := analysis.NewTimeline(&strs)
+	tl.Emit(&event.Event{Kind: event.Settings, Text: strs.ID(fine.Fields().Encode()), Step: event.NoStep})
+	growing(&strs, tl.Emit)
+	v := verify(tl.Summary())
+	if v == nil || v.unknown == "" || len(v.out) > 0 {
+		t.Errorf("%+v", v)
+	}
+	fine.Devices[0].Preset = "another build's"
+	tl = analysis.NewTimeline(&strs)
+	tl.Emit(&event.Event{Kind: event.Settings, Text: strs.ID(fine.Fields().Encode()), Step: event.NoStep})
+	growing(&strs, tl.Emit)
+	if v := verify(tl.Summary()); v == nil || !strings.Contains(v.unknown, "another build's") {
+		t.Errorf("%+v", v)
 	}
 }

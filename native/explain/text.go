@@ -30,6 +30,9 @@ func (rep *report) text(w *bufio.Writer, width int) {
 		rep.heading(w, i)
 		rep.failures[i].text(w, width)
 	}
+	if rep.reruns != nil {
+		rep.reruns.text(w, width)
+	}
 	for _, n := range rep.notices {
 		what := "a request that failed at first; no error by itself"
 		if n.NotFailure {
