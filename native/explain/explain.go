@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
+	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
@@ -29,6 +31,9 @@ func Explain(name string, r io.Reader, w io.Writer, o Options) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	head, err := in.Peek(ingest.HeadBytes)
 	if err != nil && err != io.EOF {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // without the file's name again
+		}
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	switch kind := ingest.Recognise(head); kind {
@@ -36,6 +41,8 @@ func Explain(name string, r io.Reader, w io.Writer, o Options) error {
 		return explainGzip(name, in, w, o)
 	case ingest.Timeline:
 		return explainTimeline(name, in, w, o)
+	case ingest.TimelineText:
+		return explainText(name, in, w, o)
 	case ingest.Log, ingest.JSON: // a collector may wrap each line of a log in JSON
 		return explainLog(name, kind, in, w, o)
 	default:
@@ -87,6 +94,16 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 		rep.cut = fmt.Sprintf("the file is damaged in %d places, first: %v", n, s.Damage()[0])
 	}
 	return rep.write(w, o)
+}
+
+// explainText reads the text twin of a .tideline.
+func explainText(name string, r io.Reader, w io.Writer, o Options) error {
+	strs := new(event.Strings)
+	tl := analysis.NewTimeline(strs)
+	if err := text.Read(r, strs, tl); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return fromTimeline(name, tl).write(w, o)
 }
 
 // FromEvents explains a run from its events in order and their string table.

@@ -353,7 +353,7 @@ func unknownField(name string, known []string) string {
 			return msg + ": did you mean " + quote(k) + "?"
 		}
 	}
-	if n := nearest(name, known); n != "" {
+	if n := Nearest(name, known); n != "" {
 		return msg + ": did you mean " + quote(n) + "?"
 	}
 	return msg + ". Known: " + strings.Join(known, ", ")

@@ -2,10 +2,12 @@ package api
 
 import "strings"
 
-// nearest returns the known word that a misspelt one most likely meant, or "".
-func nearest(word string, known []string) string {
+// Nearest returns the known word that a misspelt one most likely meant, or ""
+// when none is so near that it would not be a guess: one edit for every three
+// letters, or one word begins with or holds the other.
+func Nearest(word string, known []string) string {
 	w := strings.ToLower(word)
-	best, bestCost := "", len(w)/2+2
+	best, bestCost := "", (len(w)+1)/3+1
 	for _, k := range known {
 		l := strings.ToLower(k)
 		cost := editDistance(w, l)
@@ -55,12 +57,15 @@ func unknown(what, got string, known []string) string {
 	b.WriteString(what)
 	b.WriteString(" ")
 	b.WriteString(quote(got))
-	if n := nearest(got, known); n != "" {
+	if n := Nearest(got, known); n != "" {
 		b.WriteString(": did you mean ")
 		b.WriteString(quote(n))
 		b.WriteString("?")
 	}
 	if len(known) > 0 {
+		if b.Len() > 0 && b.String()[b.Len()-1] != '?' {
+			b.WriteString(".")
+		}
 		b.WriteString(" Known: ")
 		b.WriteString(strings.Join(known, ", "))
 	}

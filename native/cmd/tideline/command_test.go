@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -70,6 +71,14 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
+func gzipped(b []byte) string {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(b)
+	_ = z.Close()
+	return out.String()
+}
+
 // small is a workload that takes milliseconds.
 const small = "model: mlp\ntrain: {optimizer: sgd}\nbatch: 16\nsteps: 5\ndevices: [{preset: lab-256m, growth: true}]\n"
 
@@ -123,6 +132,11 @@ func TestExitCodesAndWords(t *testing.T) {
 	newer := bytes.Clone(whole)
 	newer[8]++ // the major version, guarded by the checksum behind it
 	binary.LittleEndian.PutUint32(newer[12:], block.Checksum(newer[:12]))
+	dir, twin := t.TempDir(), filepath.Join(t.TempDir(), "x.txt")
+	if code, _, stderr := tideline(t, "convert", line, twin); code != exitDone {
+		t.Fatal(stderr)
+	}
+	packed := file(t, "x.tideline.gz", gzipped(whole))
 	tests := []struct {
 		name string
 		args []string
@@ -177,6 +191,14 @@ func TestExitCodesAndWords(t *testing.T) {
 		{"short token", []string{"serve", "--token", "x"}, 2, "", "at least 8"},
 		{"serve a file that is not there", []string{"serve", "--data", t.TempDir(), "missing.tideline"}, 1, "", "missing.tideline"},
 		{"serve a file that is not ours", []string{"--data", t.TempDir(), good}, 1, "", "good.yaml"},
+		{"verb misspelt", []string{"explian", "x"}, 2, "", `did you mean "explain"`},
+		{"verb of nothing near", []string{"frobnicate"}, 2, "", "Verbs: serve, run"},
+		{"model misspelt", []string{"run", good, "--set", "model=lenet"}, 1, "", `did you mean "lenet5"`},
+		{"model of nothing near", []string{"run", good, "--set", "model=resnet"}, 1, "", `unknown model "resnet". Known: mlp, lenet5`},
+		{"a folder, said once", []string{"explain", dir}, 1, "", "tideline: read " + dir + ": is a directory\n"},
+		{"a folder to compare", []string{"diff", dir, line}, 1, "", "tideline: open " + dir + ": is a directory\n"},
+		{"diff of packed files", []string{"diff", packed, line}, 0, "B − A", ""},
+		{"explain a text twin", []string{"explain", twin}, 0, "GPU_0_bfc", ""},
 		{"serve at no address", []string{"serve", "--data", t.TempDir(), "--addr", "nowhere"}, 1, "", "HOST:PORT"},
 	}
 	for _, tt := range tests {
@@ -510,5 +532,32 @@ func TestTheGuideNamesEveryVerbAndField(t *testing.T) {
 		if verb := "tideline " + strings.ToLower(f.Name); !strings.Contains(string(text), verb) {
 			t.Errorf("the guide lacks %q", verb)
 		}
+	}
+}
+
+// TestPackedFilesAreServed: a gzipped timeline or log opens in the page like
+// one that is not, and one that is packed twice says so.
+func TestPackedFilesAreServed(t *testing.T) {
+	whole, err := os.ReadFile(recorded(t, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile("../../../shared/analysis/testdata/cases/05-tf-bfc-2023-cifar-fragmented/input.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &console{nil, io.Discard, io.Discard}
+	for name, b := range map[string][]byte{"timeline": whole, "log": log} {
+		src, err := openFile(c, file(t, "x.gz", gzipped(b)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if src.File().Size() == 0 {
+			t.Errorf("%s: an empty source", name)
+		}
+	}
+	if _, err := openFile(c, file(t, "x.gz", gzipped([]byte(gzipped(whole))))); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("packed twice: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -69,18 +70,19 @@ type input struct {
 	buf    *bufio.Reader
 	kind   ingest.Kind
 	stream *timeline.Stream // of a .tideline
+	packed bool             // by gzip
 }
 
 // openTimeline opens a file by its content.
 func openTimeline(name string) (*input, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("open a timeline: %w", err)
+		return nil, fmt.Errorf("open %s: %w", name, without(err))
 	}
 	in := &input{name: name, file: f, buf: bufio.NewReaderSize(f, max(1<<20, ingest.HeadBytes))}
 	if err := in.recognise(); err != nil {
 		_ = f.Close() // it was only read
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		return nil, fmt.Errorf("open %s: %w", name, without(err))
 	}
 	return in, nil
 }
@@ -96,9 +98,24 @@ func (in *input) recognise() (err error) {
 		return err
 	case ingest.TimelineText, ingest.Log:
 		return nil
+	case ingest.GZip:
+		return in.unpack()
 	default:
 		return &ingest.UnsupportedError{Name: in.name, Kind: in.kind}
 	}
+}
+
+// unpack reads on in what gzip packed.
+func (in *input) unpack() error {
+	if in.packed {
+		return errors.New("compressed twice: decompress it first")
+	}
+	z, err := gzip.NewReader(in.buf)
+	if err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	in.packed, in.buf = true, bufio.NewReaderSize(z, max(1<<20, ingest.HeadBytes))
+	return in.recognise()
 }
 
 // replay gives all events to the sink that is made for their strings.

@@ -20,7 +20,7 @@ func (x *explainCmd) Run(c *console) error {
 	if x.File != "-" {
 		f, err := os.Open(x.File)
 		if err != nil {
-			return fmt.Errorf("explain a file: %w", err)
+			return fmt.Errorf("open %s: %w", x.File, without(err))
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in, name = f, x.File

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"tideline/protocol/api"
 )
 
 // Exit codes.
@@ -90,6 +93,10 @@ func execute(ctx context.Context, args []string, c *console) int {
 		c.note("tideline: %v\n", err)
 		return exitFailed
 	}
+	if err := misspelt(parser, args); err != nil {
+		c.note("tideline: %v\nTry: tideline --help\n", err)
+		return exitUsage
+	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help
 		return exited
@@ -99,6 +106,36 @@ func execute(ctx context.Context, args []string, c *console) int {
 		return exitUsage
 	}
 	return exitCode(command.Run(), c)
+}
+
+// misspelt says that the first word looks like a verb and is none. Files to
+// serve may stand there instead: they exist, or have a dot or a slash.
+func misspelt(parser *kong.Kong, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], `./\`) {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return nil
+	}
+	var verbs []string
+	for _, n := range parser.Model.Children {
+		if n.Name == args[0] {
+			return nil
+		}
+		verbs = append(verbs, n.Name)
+	}
+	if near := api.Nearest(args[0], verbs); near != "" {
+		return fmt.Errorf("unknown verb %q, and no such file: did you mean %q?", args[0], near)
+	}
+	return fmt.Errorf("unknown verb %q, and no such file. Verbs: %s", args[0], strings.Join(verbs, ", "))
+}
+
+// without strips what package os says of the file, where we name it already.
+func without(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 func exitCode(err error, c *console) int {

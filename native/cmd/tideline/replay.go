@@ -104,7 +104,7 @@ func (r *replayCmd) answer(c *console) (err error) {
 	if r.Answers != "-" {
 		f, err := os.Open(r.Answers)
 		if err != nil {
-			return fmt.Errorf("open the trace: %w", err)
+			return fmt.Errorf("open the trace %s: %w", r.Answers, without(err))
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in = f

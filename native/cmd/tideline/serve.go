@@ -144,7 +144,7 @@ func openFile(c *console, name string) (record.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.stream == nil {
+	if in.stream == nil || in.packed {
 		defer func() { _ = in.file.Close() }() // it was only read
 		return in.inMemory()
 	}

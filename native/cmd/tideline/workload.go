@@ -37,7 +37,7 @@ func readText(c *console, name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("read the workload: %w", err)
+			return nil, fmt.Errorf("read the workload %s: %w", name, without(err))
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in = f
@@ -45,7 +45,7 @@ func readText(c *console, name string) ([]byte, error) {
 	// One byte more than is allowed, so that workfile sees that it is too much.
 	text, err := io.ReadAll(io.LimitReader(in, workfile.MaxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the workload %s: %w", name, err)
+		return nil, fmt.Errorf("read the workload %s: %w", name, without(err))
 	}
 	return text, nil
 }
