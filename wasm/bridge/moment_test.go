@@ -107,7 +107,7 @@ func TestThePeakIsTheSameEverywhere(t *testing.T) {
 			t.Errorf("the lane's head says %v, want %s", heads["now"], want)
 		}
 		var sum float64
-		for _, n := range heads["legend"].([]any) {
+		for _, n := range heads["legend"].(map[string]any) {
 			sum += n.(float64)
 		}
 		if int64(sum) != most {

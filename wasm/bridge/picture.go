@@ -277,11 +277,12 @@ func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	if st.Reserved > 0 {
 		a.key("sub").text(size(st.Reserved) + " reserved")
 	}
-	a.key("legend").list()
+	// By name: while a run goes on, the page may not know the newest category.
+	a.key("legend").open()
 	for _, c := range s.categories(sl, pool) {
-		a.num(st.ByCategory[c])
+		a.key(c.String()).num(st.ByCategory[c])
 	}
-	a.endList()
+	a.close()
 }
 
 func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {

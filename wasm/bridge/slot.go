@@ -23,6 +23,7 @@ type slot struct {
 	seq    uint64 // live: the sequence number to go on from
 	done   bool
 	warn   string
+	base   *slot               // what it was compared with when another took its place
 	logs   []*analysis.Reading // of an out-of-memory log, in order of OOMs
 }
 
@@ -115,6 +116,12 @@ func (s *Session) reset(n int, name, origin string) *slot {
 		old.feed.stop()
 	}
 	sl := &slot{serial: s.serial, name: name, origin: origin, tl: store.New(nil)}
+	if n == Current { // another story, until begin says that it is the same
+		if old := s.slots[Current]; old != nil {
+			old.base = s.slots[Base]
+		}
+		s.slots[Base] = nil
+	}
 	s.kept[n], s.slots[n] = s.slots[n], sl
 	s.invalidate()
 	return sl
@@ -124,6 +131,9 @@ func (s *Session) reset(n int, name, origin string) *slot {
 // turned out to be no timeline.
 func (s *Session) restore(n int) {
 	s.slots[n], s.kept[n] = s.kept[n], nil
+	if old := s.slots[n]; n == Current && old != nil {
+		s.slots[Base], old.base = old.base, nil
+	}
 	s.invalidate()
 	s.status()
 }

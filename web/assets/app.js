@@ -65,6 +65,13 @@ class App {
     return this.cursor ?? (this.live ? this.span.t1 : (this.current?.peakTime ?? this.span.t1));
   }
 
+  // moment is that instant in a question. Many events may share a nanosecond: a
+  // p asks for the peak there, not for a failure that came with it.
+  get moment() {
+    const peak = this.cursor === null ? !this.live : this.atPeak;
+    return `${Math.round(this.instant)}${peak ? "p" : ""}`;
+  }
+
   #buttons() {
     const on = (id, f) => $(id).addEventListener("click", f);
     on("open", () => $("file").click());
@@ -288,11 +295,16 @@ class App {
     this.sharing.allow(!!this.blob);
     $("next-oom").hidden = !c.ooms;
     $("follow").hidden = !(this.live && c.origin === "live");
+    this.rerunless = log ? "A log has no workload to rerun" : c.origin === "file" && !this.live && !c.settings ? "This file names no workload to rerun" : "";
+    $("rerun").disabled = !!this.rerunless;
+    $("rerun").title = this.rerunless || "Rerun in the browser (r)";
     this.details.badge("oom", c.ooms ? String(c.ooms) : "");
     $("versus").hidden = !this.base;
     if (this.base) {
-      $("versus-a").textContent = c.name;
-      $("versus-b").textContent = this.base.name;
+      for (const [id, s] of [["versus-a", c], ["versus-b", this.base]]) {
+        $(id).textContent = s.name;
+        $(id).title = s.name;
+      }
     }
     document.title = `${c.name} · Tideline`;
     this.#picker();
@@ -360,13 +372,13 @@ class App {
     this.#tables();
   }
 
-  goto(t, t1) {
+  goto(t, t1, peak = false) {
     const w = this.view.t1 - this.view.t0;
     if (t1 !== undefined && t1 > t) {
       const pad = (t1 - t) * 0.5;
       this.show(t - pad, t1 + pad);
     } else if (t < this.view.t0 || t > this.view.t1) this.show(t - w / 2, t + w / 2);
-    this.moveCursor(t);
+    this.moveCursor(t, peak);
   }
 
   // redraw paints now: the pictures in the worker, the rest here.
@@ -392,15 +404,15 @@ class App {
       if (!this.view || !this.engine.up) return;
       try {
         this.lanes.scales(await this.engine.ask("scales", Math.round(this.view.t0), Math.round(this.view.t1)));
-        if (this.hover === null) this.#values(this.instant);
+        if (this.hover === null) this.#values();
       } catch {
         // The module died; that is told elsewhere.
       }
     }, 90);
   }
 
-  async #values(t) {
-    const at = await this.engine.ask("at", Math.round(t)).catch(() => null);
+  async #values() {
+    const at = await this.engine.ask("at", this.moment).catch(() => null);
     if (at) this.lanes.values(at);
   }
 
@@ -436,7 +448,7 @@ class App {
     this.pointer = null;
     $("tip").hidden = true;
     this.lanes.overlay();
-    this.#values(this.instant);
+    this.#values();
   }
 
   #tip(hit, p) {
@@ -457,10 +469,11 @@ class App {
     if (this.details.tab === "twin" || this.details.tab !== "transfers") this.#tables();
   }
 
-  moveCursor(t) {
+  moveCursor(t, peak = false) {
+    this.atPeak = peak;
     this.cursor = Math.min(Math.max(t, this.span.t0), this.span.t1);
     this.lanes.overlay();
-    this.#values(this.cursor);
+    this.#values();
     this.#tables();
     this.remember();
     $("announce").textContent = `Cursor at ${nanos(this.cursor)}`;
@@ -476,7 +489,7 @@ class App {
     const { t } = await this.engine.ask("peak", this.lane?.key ?? "");
     if (t === undefined) return;
     this.details.choose("peak");
-    this.goto(t);
+    this.goto(t, undefined, true);
   }
 
   async nextOOM(dir = 1) {
@@ -659,6 +672,8 @@ class App {
   async rerun(name, fresh = false) {
     if (!this.engine.up) return;
     if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    if (!fresh && this.rerunless) return this.toast(this.rerunless);
+    const before = this.#identity;
     this.#leave();
     const fields = this.knobs.collect();
     this.knobs.problems(null);
@@ -666,7 +681,6 @@ class App {
     await this.#work(async () => {
       this.live = this.local = true;
       this.#running(true);
-      const before = { view: this.view, runId: this.runId, blob: this.blob };
       this.blob = null;
       this.runId = "";
       const started = performance.now();
@@ -682,6 +696,7 @@ class App {
         const end = { ...(await this.engine.call({ t: "done" })), ...ran };
         this.blob = end.blob;
         this.rerunMs = performance.now() - started;
+        this.other = before;
         this.#remember(`rerun:${++this.reruns}`, title, end.blob);
         this.remember();
         await this.#settings();
@@ -728,6 +743,7 @@ class App {
     $("stop").hidden = !on;
     $("rerun").hidden = on && this.local;
     $("run-agent").hidden = on || !this.hasAgent;
+    this.knobs.changed();
   }
 
   // #settings puts the settings of the timeline on screen into the form.
@@ -828,11 +844,23 @@ class App {
     });
   }
 
+  // #identity is where the timeline on screen comes from.
+  get #identity() {
+    const { runId, localId, blob } = this;
+    return { runId, localId, blob, field: this.sharing.field };
+  }
+
   async swap() {
-    if (!this.base) return;
+    if (!this.base || this.live) return;
     this.current = null;
+    const mine = this.#identity;
+    const { field = "", ...other } = this.other ?? { runId: "", localId: "", blob: null };
+    Object.assign(this, other);
+    this.sharing.field = field;
+    this.other = mine;
     await this.#ask("swap");
     await this.#settings();
+    this.remember();
   }
 
   // --- small things
@@ -873,8 +901,9 @@ class App {
 
 function rerunName(knobs, current) {
   const what = knobs.list?.map(([k, , b]) => `${k.split(".").at(-1).replaceAll("_", " ")} ${b ?? "off"}`).join(", ");
-  const model = knobs.collect().get("model");
-  return what ? `${model}: ${what}`.slice(0, 60) : `${model} again`;
+  const fields = knobs.collect();
+  const name = fields.get("name") || fields.get("model");
+  return what ? `${name}: ${what}` : `${name}, again`;
 }
 
 globalThis.tideline = new App();

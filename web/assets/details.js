@@ -61,9 +61,8 @@ export class Details {
     if (!app.current || !app.view) return;
     const mine = ++this.wanted;
     const range = app.selection ?? app.view;
-    const at = app.instant;
     try {
-      const answer = await app.engine.ask("details", this.tab, Math.round(at), Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "");
+      const answer = await app.engine.ask("details", this.tab, app.moment, Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "");
       if (mine === this.wanted) this.#show(answer);
     } catch (e) {
       app.trouble(e);
@@ -79,7 +78,7 @@ export class Details {
     if (a.figures?.length) {
       nodes.push(el("dl.figures", {}, ...a.figures.map((f) => el(`div.figure${f.tone ? `.${f.tone}` : ""}`, {}, el("dt", {}, f.name), el("dd", {}, f.value, f.sub ? el("small", {}, ` ${f.sub}`) : null)))));
     }
-    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", {}, f))));
+    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", { title: f.length > 120 ? f : undefined }, f))));
     if (a.strip?.length) nodes.push(strip(a));
     if (a.text) nodes.push(el("p.pane-note", {}, a.text));
     a.tables?.forEach((t, i) => nodes.push(this.#table(t, `${this.tab}/${i}`)));

@@ -146,6 +146,13 @@ export function watchKeys(app) {
     "?": () => $("help-dialog").showModal(),
     Escape: () => app.escape(),
   };
+  // A list that was set with the mouse gives the keyboard back; one that has it
+  // by Tab looks for what is typed.
+  let pointed = null;
+  document.addEventListener("pointerdown", (e) => (pointed = e.target.closest?.("select") ?? null));
+  document.addEventListener("keydown", () => (pointed = null), true);
+  document.addEventListener("change", (e) => e.target === pointed && pointed.blur());
+
   document.addEventListener("keydown", (e) => {
     if ((e.ctrlKey || e.metaKey) && e.key === "s") {
       e.preventDefault();
@@ -153,9 +160,11 @@ export function watchKeys(app) {
       return;
     }
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
-    if (e.target.closest("input, select, textarea")) {
-      if (e.key === "Escape") e.target.blur();
-      return;
+    const field = e.target.closest("input, select, textarea");
+    if (field) {
+      if (e.key === "Escape") field.blur();
+      // A switch takes only what moves and sets it: letters are free.
+      if (!/^(radio|checkbox)$/.test(field.type) || /^(Arrow|Escape|Enter|Tab| )/.test(e.key)) return;
     }
     const arrows = e.key.startsWith("Arrow") || e.key === "Home";
     if (arrows && e.target.closest("[role=tablist], [role=separator], .pane")) return;

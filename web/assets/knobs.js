@@ -44,7 +44,7 @@ export class Knobs {
   // offer fills the choices that the module knows.
   offer(info) {
     fill($("k-model"), info.models.map((m) => [m.name, m.title]));
-    fill($("k-preset"), info.presets.map((p) => [p.name, p.title]));
+    fill($("k-preset"), info.presets.map((p) => [p.name, p.title.replace(/ \(.*/, ""), p.title]));
     this.models = info.models;
     // Sharing a card takes two runs, so an agent.
     const demos = info.demos.filter((d) => this.app.hasAgent || d.id !== "two-runs");
@@ -165,7 +165,8 @@ export class Knobs {
     for (const [k] of list) this.#row(k)?.classList.add("changed");
     this.list = list;
     const out = $("changes");
-    if (!list.length) out.replaceChildren(this.app.current?.settings ? "No changes from this run" : "Ready to run");
+    out.title = list.map(([k, a, b]) => `${label(k)} ${a ?? "–"} → ${b ?? "–"}`).join(", ");
+    if (!list.length) out.replaceChildren(this.app.live ? "Running" : this.app.current?.settings ? "No changes from this run" : "Ready to run");
     else {
       out.replaceChildren(...list.flatMap(([k, a, b], i) => [i ? ", " : "", el("b", {}, label(k)), ` ${a ?? "–"} → ${b ?? "–"}`]));
     }
@@ -252,6 +253,6 @@ function set(control, value) {
 
 function fill(select, pairs) {
   const was = select.value;
-  select.replaceChildren(...pairs.map(([value, text]) => el("option", { value }, text)));
+  select.replaceChildren(...pairs.map(([value, text, title]) => el("option", { value, title }, text)));
   if (pairs.some(([v]) => v === was)) select.value = was;
 }

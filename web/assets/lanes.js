@@ -45,13 +45,20 @@ export class Lanes {
   // take follows the list of lanes that the module offers.
   take(list) {
     const key = list.map((l) => `${l.key}/${l.rows}/${l.title}`).join();
+    const named = list.map((l) => `${l.key}:${l.legend?.map((c) => c.name)}`).join();
     if (key === this.key) {
+      if (named !== this.named) {
+        this.named = named;
+        for (const l of list) this.#legend(this.list.find((x) => x.key === l.key), l.legend);
+        this.layout(); // a head needs more room by now
+      }
       // The module forgets places when a timeline without these lanes was in
       // between, such as one that has only just begun.
       if (list.some((l) => !l.placed)) this.layout();
       return;
     }
     this.key = key;
+    this.named = named;
     this.list = list;
     for (const old of this.root.querySelectorAll(".lane")) old.remove();
     for (const lane of list) this.root.append(this.#make(lane));
@@ -59,31 +66,34 @@ export class Lanes {
   }
 
   #make(lane) {
-    const legend = lane.legend?.length ? el("div.legend") : null;
-    if (legend) {
-      lane.legend.forEach((c, i) => {
-        const swatch = el("i");
-        swatch.style.backgroundColor = c.color;
-        lane.swatches = lane.swatches || [];
-        lane.swatches.push(swatch);
-        legend.append(el("div", {}, swatch, el("span", {}, c.name), el("b.value", { hidden: true }, "")));
-        legend.lastChild.dataset.index = i;
-      });
-    }
     lane.now = el("p.lane-now", {}, "\u00a0");
     lane.sub2 = el("p.lane-sub", {}, "");
     lane.ticks = el("div.ticks", { "aria-hidden": "true" });
     lane.plot = el("div.lane-plot", {
       role: "img", tabIndex: 0, "aria-label": `${lane.title}, ${lane.sub}. The same as a table: tab “Lane as table”.`,
     }, lane.ticks);
-    lane.legendNode = legend;
+    lane.legendNode = lane.legend ? el("div.legend") : null;
+    this.#legend(lane, lane.legend);
     lane.node = el("section.lane", { "aria-label": `${lane.title} ${lane.sub}` },
-      el("div.lane-head", {}, el("h3", {}, lane.title, el("span", { title: lane.sub }, lane.sub)), lane.now, lane.sub2, legend),
+      el("div.lane-head", {}, el("h3", {}, lane.title, el("span", { title: lane.sub }, lane.sub)), lane.now, lane.sub2, lane.legendNode),
       lane.plot);
     lane.node.dataset.kind = lane.kind;
     lane.node.dataset.key = lane.key;
     lane.plot.addEventListener("focus", () => this.app.choose(lane));
     return lane.node;
+  }
+
+  // #legend lists the colours of a lane. Categories arrive while a run goes on.
+  #legend(lane, list) {
+    if (!lane?.legendNode) return;
+    lane.legend = list;
+    lane.legendNode.replaceChildren(...list.map((c) => {
+      const swatch = el("i");
+      swatch.style.backgroundColor = c.color;
+      const row = el("div", {}, swatch, el("span", {}, c.name), el("b.value", { hidden: true }, ""));
+      row.dataset.name = c.name;
+      return row;
+    }));
   }
 
   // layout gives each lane its height, tells the module, and draws.
@@ -218,8 +228,8 @@ export class Lanes {
       lane.now.textContent = v?.now ?? "\u00a0";
       lane.sub2.textContent = v?.sub ?? "";
       if (!lane.legendNode) continue;
-      [...lane.legendNode.children].forEach((row, i) => {
-        const n = v?.legend?.[i];
+      [...lane.legendNode.children].forEach((row) => {
+        const n = v?.legend?.[row.dataset.name];
         row.lastChild.hidden = n === undefined;
         row.lastChild.textContent = n === undefined ? "" : bytes(n, 1);
         row.classList.toggle("zero", n === 0);
@@ -230,9 +240,7 @@ export class Lanes {
   recolor(list) {
     for (const l of list) {
       const mine = this.list.find((x) => x.key === l.key);
-      l.legend?.forEach((c, i) => {
-        if (mine?.swatches?.[i]) mine.swatches[i].style.backgroundColor = c.color;
-      });
+      this.#legend(mine, l.legend);
     }
   }
 
