@@ -260,6 +260,9 @@ func TestAWorkedOutLimitIsNeverTooLow(t *testing.T) {
 		if err != nil || res.OOM == nil {
 			t.Fatalf("%s: %v, %+v", c.name, err, res)
 		}
+		if d := res.Devices[1]; (d.Total > 0) != (c.limit == 0) || d.Total > 0 && d.Total-d.Context-d.Held-d.Reserve != d.Limit {
+			t.Errorf("%s: a limit of %+v", c.name, d)
+		}
 		if res.OOM.Cause != c.want {
 			t.Errorf("%s: %v, want %v: %+v", c.name, res.OOM.Cause, c.want, res.OOM)
 		}

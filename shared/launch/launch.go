@@ -63,6 +63,10 @@ type DeviceResult struct {
 	PeakInUse    int64
 	PeakReserved int64
 	Limit        int64 // 0 for the host, which has none
+	// What the limit was worked out from, all 0 where it was configured and for
+	// the host: the card, the driver's context, what others held, and what is
+	// left to libraries.
+	Total, Context, Held, Reserve int64
 }
 
 // Metric is a number that the run reported.

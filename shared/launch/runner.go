@@ -221,9 +221,13 @@ func (r *Runner) result() Result {
 	}
 	for i, l := range r.hw.logical {
 		st := r.rt.Stats(event.DeviceID(i))
-		res.Devices = append(res.Devices, DeviceResult{
+		d := DeviceResult{
 			ID: event.DeviceID(i), Name: l.Name.Short(), PeakInUse: st.PeakInUse, PeakReserved: st.PeakPool, Limit: l.Limit,
-		})
+		}
+		if !l.IsHost() && l.FreeNow-l.Reserve == l.Limit {
+			d.Total, d.Context, d.Held, d.Reserve = l.Card.Total(), l.Context, l.Held, l.Reserve
+		}
+		res.Devices = append(res.Devices, d)
 	}
 	if o := r.rt.OOM(); o != nil {
 		res.OOM = &OOM{

@@ -199,6 +199,8 @@ func TestExitCodesAndWords(t *testing.T) {
 		{"a folder to compare", []string{"diff", dir, line}, 1, "", "tideline: open " + dir + ": is a directory\n"},
 		{"diff of packed files", []string{"diff", packed, line}, 0, "B − A", ""},
 		{"explain a text twin", []string{"explain", twin}, 0, "GPU_0_bfc", ""},
+		{"runs of one name", []string{"run", good, good, "--modelled"}, 0, "#2: done", ""},
+		{"why the limit is less", []string{"run", good, "--modelled"}, 0, "232.00 MiB of its card's 256.00 MiB: 8.00 MiB are the driver's context, 16.00 MiB are left to libraries", ""},
 		{"serve at no address", []string{"serve", "--data", t.TempDir(), "--addr", "nowhere"}, 1, "", "HOST:PORT"},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,8 @@ type presetInfo struct {
 	Compute      string `json:"compute_capability"`
 	Total        int64  `json:"total"`
 	TotalFrom    string `json:"total_source"`
+	Context      int64  `json:"context"`
+	Reserve      int64  `json:"reserve"`
 	Available    int64  `json:"default_limit"`
 	FLOPS        int64  `json:"flops"`
 	FLOPSFrom    string `json:"flops_source"`
@@ -38,18 +40,18 @@ func (d *devicesCmd) Run(c *console) error {
 		free := card.Free()
 		list = append(list, presetInfo{
 			Name: p.Name, Title: p.Title, Compute: fmt.Sprintf("%d.%d", p.Major, p.Minor), Total: p.Total.Value, TotalFrom: p.Total.From.String(),
-			Available: device.DefaultLimit(free, card.Reserve(free)), FLOPS: p.FLOPS.Value, FLOPSFrom: p.FLOPS.From.String(),
+			Context: p.Context.Value, Reserve: card.Reserve(free), Available: device.DefaultLimit(free, card.Reserve(free)), FLOPS: p.FLOPS.Value, FLOPSFrom: p.FLOPS.From.String(),
 			MemBandwidth: p.MemBandwidth.Value, H2D: p.H2D.Value, D2H: p.D2H.Value,
 		})
 	}
 	if d.JSON {
 		return printJSON(c, list)
 	}
-	c.say("Virtual cards, for devices: [{preset: NAME}] in a workload. Memory and\nallocation are exact; times are modelled from these figures.\n\n")
+	c.say("Virtual cards, for devices: [{preset: NAME}] in a workload. Memory and\nallocation are exact; times are modelled from these figures. A program gets what\nthe driver's context and a reserve for libraries leave of the total, unless it\nsets memory_limit.\n\n")
 	var t table
-	t.row("preset", "card", "total", "for a program", "TFLOP/s", "GB/s")
+	t.row("preset", "card", "total", "context", "reserve", "for a program", "TFLOP/s", "GB/s")
 	for _, p := range list {
-		t.row(p.Name, p.Title, size(p.Total), size(p.Available), fmt.Sprintf("%.1f", float64(p.FLOPS)/1e12), fmt.Sprintf("%.0f", float64(p.MemBandwidth)/1e9))
+		t.row(p.Name, p.Title, size(p.Total), size(p.Context), size(p.Reserve), size(p.Available), fmt.Sprintf("%.1f", float64(p.FLOPS)/1e12), fmt.Sprintf("%.0f", float64(p.MemBandwidth)/1e9))
 	}
 	t.print(c)
 	return nil

@@ -216,6 +216,7 @@ func (r *runCmd) report(c *console, runs []*going, took time.Duration) error {
 			failed = true
 		}
 	}
+	number(sums)
 	if r.JSON {
 		if err := printJSON(c, sums); err != nil {
 			return err

@@ -34,7 +34,9 @@ type runSummary struct {
 	FileBytes int64              `json:"file_bytes,omitempty"`
 	Error     string             `json:"error,omitempty"` // of the recording
 
+	label   string // the name, numbered where several runs have it
 	metrics []launch.Metric
+	devices []launch.DeviceResult
 }
 
 type allocatorSummary struct {
@@ -81,7 +83,7 @@ func summarise(g *going, took time.Duration) *runSummary {
 		s.Transfers = append(s.Transfers, transferSummary{t.Cause.String(), t.Count, t.Bytes})
 	}
 	s.Stalls = stallSummary{sum.Stalls.Count, sum.Stalls.Nanos}
-	s.metrics = res.Metrics
+	s.label, s.metrics, s.devices = s.Name, res.Metrics, res.Devices
 	for _, m := range res.Metrics {
 		if s.Metrics == nil {
 			s.Metrics = make(map[string]float64)
@@ -121,7 +123,7 @@ func allocatorSummaries(sum *analysis.Summary) []allocatorSummary {
 
 // print writes the summary for people.
 func (s *runSummary) print(c *console) {
-	c.say("%s: %s, %d of %s, %s %s, %s here\n", s.Name, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, span(s.Took))
+	c.say("%s: %s, %d of %s, %s %s, %s here\n", s.label, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, span(s.Took))
 	if s.Message != "" && s.OOM == nil {
 		c.say("  %s\n", s.Message)
 	}
@@ -136,6 +138,11 @@ func (s *runSummary) print(c *console) {
 			t.row("  "+m.Device, m.Allocator, size(m.PeakInUse), size(m.PeakReserved), limit, largestCategories(m.ByCategory))
 		}
 		t.print(c)
+	}
+	for i := range s.devices {
+		if d := &s.devices[i]; d.Total > 0 {
+			c.say("  %s may take %s of its card's %s: %s\n", d.Name, size(d.Limit), size(d.Total), whyLess(d.Context, d.Held, d.Reserve))
+		}
 	}
 	for _, x := range s.Transfers {
 		c.say("  transfers: %s in %d, %s\n", size(x.Bytes), x.Count, x.Cause)
@@ -174,6 +181,33 @@ func largestCategories(by map[string]int64) string {
 		parts = append(parts, best+" "+size(by[best]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// whyLess says what a card's memory goes to before a program's allocator gets
+// the rest.
+func whyLess(context, held, reserve int64) string {
+	parts := []string{size(context) + " are the driver's context"}
+	if held > 0 {
+		parts = append(parts, size(held)+" are held by others")
+	}
+	if reserve > 0 {
+		parts = append(parts, size(reserve)+" are left to libraries")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// number tells runs of one name apart.
+func number(sums []*runSummary) {
+	seen := make(map[string]int)
+	for _, s := range sums {
+		seen[s.Name]++
+	}
+	next := make(map[string]int)
+	for _, s := range sums {
+		if next[s.Name]++; seen[s.Name] > 1 {
+			s.label = fmt.Sprintf("%s #%d", s.Name, next[s.Name])
+		}
+	}
 }
 
 func contains(parts []string, name string) bool {
