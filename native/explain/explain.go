@@ -130,15 +130,18 @@ type report struct {
 type failure struct {
 	*analysis.Reading
 	recorded *analysis.RecordedFailure
+	reruns   *verifier // of the failure that ended the run
 }
 
 func fromTimeline(name string, tl *analysis.Timeline) *report {
 	rep := &report{name: name, kind: "tideline", run: tl.Summary()}
 	for i := range rep.run.Failures {
 		f := &rep.run.Failures[i]
-		rep.failures = append(rep.failures, failure{f.Reading, f})
+		rep.failures = append(rep.failures, failure{Reading: f.Reading, recorded: f})
 	}
-	rep.reruns = verify(rep.run)
+	if rep.reruns = verify(rep.run); rep.reruns != nil {
+		rep.failures[len(rep.failures)-1].reruns = rep.reruns
+	}
 	return rep
 }
 

@@ -30,7 +30,7 @@ func (rep *report) text(w *bufio.Writer, width int) {
 		rep.heading(w, i)
 		rep.failures[i].text(w, width)
 	}
-	if rep.reruns != nil {
+	if rep.reruns != nil && len(rep.failures) > maxShown {
 		rep.reruns.text(w, width)
 	}
 	for _, n := range rep.notices {
@@ -111,6 +111,9 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	f.holders(w, width)
 	list(w, width, "Certain", certain)
 	list(w, width, "Not known", open)
+	if f.reruns != nil {
+		f.reruns.text(w, width)
+	}
 	list(w, width, "What to do (not verified by a rerun)", next)
 }
 

@@ -157,7 +157,7 @@ func (r *Reading) nextLimit(add func(string, ...any)) {
 	}
 	need := ""
 	if r.InUse.Known && r.Rounded.Known {
-		need = fmt.Sprintf(" to at least %s (what is in use and this request)", event.FormatBytes(r.InUse.N+r.Rounded.N))
+		need = fmt.Sprintf(" to at least %s (what is in use and this request; later ones may need more)", event.FormatBytes(r.InUse.N+r.Rounded.N))
 	}
 	if r.Obtainable.Known {
 		add("Raise the memory limit%s: the device would give up to %s.", need, event.FormatBytes(r.Obtainable.N))

@@ -9,6 +9,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	"tideline/shared/ingest/bfclog"
 	"tideline/shared/launch"
 )
 
@@ -236,7 +237,7 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 	if limit > 0 {
 		fmt.Fprintf(&b, " of its %s", size(limit))
 	}
-	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o, limit))
+	fmt.Fprintf(&b, ". Of the pool %s are free, the largest hole is %s. %s", size(o.Free), size(o.Largest), causeWords(o, limit, growing(sum)))
 	if n := len(sum.Failures); n > 0 && sum.Failures[n-1].Reading != nil && sum.Failures[n-1].Reading.Waste.Known && sum.Failures[n-1].Reading.TailsHoldIt() {
 		fmt.Fprintf(&b, " %s of what is in use are unused tails of chunks; without them the request would fit.", size(sum.Failures[n-1].Reading.Waste.N))
 	}
@@ -248,14 +249,24 @@ func explainOOM(res *launch.Result, sum *analysis.Summary) *oomSummary {
 	return x
 }
 
+// growing says whether the pool that failed grows on demand.
+func growing(sum *analysis.Summary) bool {
+	n := len(sum.Failures)
+	return n > 0 && sum.Failures[n-1].Reading != nil && sum.Failures[n-1].Reading.Growth == bfclog.Yes
+}
+
 // causeWords says what a verdict means and which settings bear on it. Whether
 // one of them helps is for a rerun to show.
-func causeWords(o *launch.OOM, limit int64) string {
+func causeWords(o *launch.OOM, limit int64, growth bool) string {
 	switch o.Cause {
 	case event.OOMFull:
 		return "The memory is full: moving the blocks together would not make room. A smaller batch needs less; \"tideline replay FILE --set batch=N\" tries one."
 	case event.OOMFragmented:
-		return "It is fragmented: enough bytes are free, but not in one piece. Fixed batch sizes leave fewer holes, and one region (growth off) keeps free memory together; \"tideline replay FILE --set devices.0.growth=false\" tries it."
+		s := "It is fragmented: enough bytes are free, but not in one piece. Fixed batch sizes leave fewer holes"
+		if growth {
+			s += ", and one region (growth off) keeps free memory together; \"tideline replay FILE --set devices.0.growth=false\" tries it"
+		}
+		return s + "."
 	case event.OOMLimitTooLow:
 		if o.Requested > limit {
 			return "This one request is more than the allocator may have. The card has more: raise memory_limit or logical, or make the batch smaller."
