@@ -31,7 +31,7 @@ func (p Proc) Host() (Host, error) {
 	if err != nil {
 		return h, fmt.Errorf("read the machine's memory: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	for in := bufio.NewScanner(f); in.Scan(); {
 		key, value, _ := strings.Cut(in.Text(), ":")
 		switch key {

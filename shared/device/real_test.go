@@ -30,8 +30,8 @@ func TestRealCards(t *testing.T) {
 	if err != nil || a != b || a.Free() != 700 {
 		t.Errorf("%p and %p, %d free: %v", a, b, a.Free(), err)
 	}
-	if real := m.Real(); len(real) != 1 || real[0] != p {
-		t.Errorf("%v", real)
+	if cards := m.Real(); len(cards) != 1 || cards[0] != p {
+		t.Errorf("%v", cards)
 	}
 	for _, c := range []struct {
 		name string

@@ -11,14 +11,23 @@ import (
 // syntheticElements is the size of the made-up source, as large as MNIST.
 const syntheticElements = 60_000
 
-// compute gives a run what it computes with, and on. With accelerators that is
+// compute gives a run what it computes with, and on. The cards of this
+// machine compute themselves; with virtual accelerators it is
 // real arithmetic in host memory behind virtual cards, on a modelled clock;
 // without any, the CPU itself, the wall clock and an input pipeline of real
 // goroutines.
-func compute(w *api.Workload, o *launch.Options) error {
+func compute(w *api.Workload, o *launch.Options, c *cards) error {
 	data, err := source(w)
 	if err != nil {
 		return err
+	}
+	if asksForReal(w) {
+		if c.use == nil {
+			return c.errNoCard()
+		}
+		o.Data = data
+		c.use(o)
+		return nil
 	}
 	if w.Accelerators() > 0 {
 		o.Backend, o.Data = vgpu.New(), data

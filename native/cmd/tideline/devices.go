@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
+	"tideline/native/monitor"
 	"tideline/shared/device"
 )
 
@@ -47,6 +49,7 @@ func (d *devicesCmd) Run(c *console) error {
 	if d.JSON {
 		return printJSON(c, list)
 	}
+	d.own(c)
 	c.say("Virtual cards, for devices: [{preset: NAME}] in a workload. Memory and\nallocation are exact; times are modelled from these figures. A program gets what\nthe driver's context and a reserve for libraries leave of the total, unless it\nsets memory_limit.\n\n")
 	var t table
 	t.row("preset", "card", "total", "context", "reserve", "for a program", "TFLOP/s", "GB/s")
@@ -55,4 +58,39 @@ func (d *devicesCmd) Run(c *console) error {
 	}
 	t.print(c)
 	return nil
+}
+
+// own lists the cards of this machine, with who holds their memory.
+func (*devicesCmd) own(c *console) {
+	m, err := monitor.Open()
+	if err != nil {
+		c.say("This machine: %v.\n\n", err)
+		return
+	}
+	defer m.Close()
+	list, err := m.Cards()
+	if err != nil {
+		c.say("This machine: %v.\n\n", err)
+		return
+	}
+	c.say("Cards of this machine, driver %s:\n\n", m.Driver())
+	var t table
+	t.row("card", "bus id", "total", "used", "busy", "process")
+	for i := range list {
+		x := &list[i]
+		busy := "?"
+		if x.Utilisation != monitor.Unknown {
+			busy = strconv.Itoa(x.Utilisation) + " %"
+		}
+		t.row(x.Name, x.PCI, size(x.Total), size(x.Used), busy, "")
+		for _, p := range x.Processes {
+			held := "?"
+			if p.Bytes != monitor.Unknown {
+				held = size(p.Bytes)
+			}
+			t.row("", "", "", held, "", strconv.Itoa(p.PID)+" "+p.Name)
+		}
+	}
+	t.print(c)
+	c.say("\n")
 }

@@ -92,7 +92,7 @@ func (r *replayCmd) rerun(ctx context.Context, w *api.Workload) (*analysis.Summa
 		return nil, err
 	}
 	cmd := runCmd{Modelled: true}
-	cmd.together(ctx, []*going{g}, &progress{})
+	cmd.together(ctx, []*going{g}, &progress{}, virtualOnly(""))
 	if err := errors.Join(g.err, g.finish()); err != nil {
 		return nil, fmt.Errorf("rerun %s: %w", r.File, err)
 	}

@@ -12,7 +12,6 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/shared/analysis"
-	"tideline/shared/device"
 	"tideline/shared/launch"
 )
 
@@ -50,7 +49,9 @@ func (r *runCmd) Run(ctx context.Context, c *console) error {
 	}
 	began := time.Now()
 	bar := newProgress(c, runs, r.Quiet || r.JSON)
-	r.together(ctx, runs, bar)
+	own := r.cards(c, runs)
+	defer own.close()
+	r.together(ctx, runs, bar, own)
 	bar.finish()
 	return r.report(c, runs, time.Since(began))
 }
@@ -122,9 +123,9 @@ func (g *going) Emit(e *event.Event) {
 	}
 }
 
-func (g *going) start(ctx context.Context, m *device.Machine, modelled bool) {
+func (g *going) start(ctx context.Context, own *cards, modelled bool) {
 	o := launch.Options{
-		Strings: &g.strs, Sink: g, Machine: m,
+		Strings: &g.strs, Sink: g, Machine: own.machine,
 		Stop: func() bool {
 			if g.rec != nil {
 				g.rec.Poll()
@@ -134,7 +135,7 @@ func (g *going) start(ctx context.Context, m *device.Machine, modelled bool) {
 	}
 	g.computes = !modelled
 	if g.computes {
-		g.err = compute(g.w, &o)
+		g.err = compute(g.w, &o, own)
 	}
 	if g.err == nil {
 		g.runner, g.err = launch.Start(*g.w, o)
@@ -147,10 +148,9 @@ func (g *going) start(ctx context.Context, m *device.Machine, modelled bool) {
 
 // together lets runs take turns, a step each, in the order of the command
 // line: on one goroutine, so that who gets which memory is always the same.
-func (r *runCmd) together(ctx context.Context, runs []*going, bar *progress) {
-	m := device.NewMachine(nil)
+func (r *runCmd) together(ctx context.Context, runs []*going, bar *progress, own *cards) {
 	for _, g := range runs {
-		g.start(ctx, m, r.Modelled)
+		g.start(ctx, own, r.Modelled)
 		// The first step comes before the next start: a program that is there
 		// first has its memory first.
 		g.step(ctx, bar)
@@ -164,9 +164,25 @@ func (r *runCmd) together(ctx context.Context, runs []*going, bar *progress) {
 	}
 }
 
+// cards opens this machine's own cards when a workload asks for accelerators,
+// and says in one line when a build that could use them finds none.
+func (r *runCmd) cards(c *console, runs []*going) *cards {
+	for _, g := range runs {
+		if g.w.Accelerators() == 0 || r.Modelled {
+			continue
+		}
+		own := openCards()
+		if own.problem != "" && !asksForReal(g.w) {
+			c.note("%s; running on virtual cards\n", own.problem)
+		}
+		return own
+	}
+	return virtualOnly("")
+}
+
 // clock says what the run's times are: a virtual card's are always modelled.
 func (g *going) clock() string {
-	if g.computes && g.w.Accelerators() == 0 {
+	if g.computes && (g.w.Accelerators() == 0 || asksForReal(g.w)) {
 		return "measured"
 	}
 	return "modelled"

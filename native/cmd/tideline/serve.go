@@ -94,7 +94,7 @@ func (s *pageFlags) options(c *console) (agent.Options, error) {
 	known := launch.Known()
 	o := agent.Options{
 		Version: version(), Page: ui.Handler(ui.Options{Agent: true, Share: ui.ShareYes}), Guest: ui.Handler(ui.Options{Guest: true}), Token: s.Token, Data: s.Data, Hosts: s.Host,
-		Models: known.Models, Presets: presets(), Compute: compute,
+		Models: known.Models, Presets: presets(), Compute: virtually,
 		Log: func(line string) { c.note("%s\n", line) },
 	}
 	if o.Data == "" {
@@ -182,4 +182,9 @@ func (in *input) inMemory() (record.Source, error) {
 		err = finishErr
 	}
 	return rec, err
+}
+
+// virtually computes for the page, whose runs share the agent's own machine.
+func virtually(w *api.Workload, o *launch.Options) error {
+	return compute(w, o, virtualOnly("the page runs on virtual cards; tideline run takes the machine's own"))
 }

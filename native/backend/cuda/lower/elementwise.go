@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"tideline/shared/program"
 )
@@ -41,11 +42,11 @@ func newWalk(out program.Shape, in ...program.Shape) walk {
 	for t, s := range in {
 		w.step[t] = make([]int64, len(out))
 		stride := int64(1)
-		for d := len(s) - 1; d >= 0; d-- {
-			if s[d] != 1 {
+		for d, v := range slices.Backward(s) {
+			if v != 1 {
 				w.step[t][len(out)-len(s)+d] = stride
 			}
-			stride *= s[d]
+			stride *= v
 		}
 	}
 	return w
@@ -158,7 +159,7 @@ func (l *Lowering) addN() {
 }
 
 func (l *Lowering) equal() {
-	name := ""
+	var name string
 	switch v := l.inValue(0); v.DType {
 	case program.Int64:
 		name = "tl_equal_i64"

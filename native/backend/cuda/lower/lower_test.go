@@ -31,23 +31,23 @@ type card struct {
 
 const base = 1 << 20
 
-func newCard(t testing.TB, bytes int64) *card {
-	t.Helper()
+func newCard(tb testing.TB, bytes int64) *card {
+	tb.Helper()
 	m, err := interpret.Parse(Text())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &card{module: m, mem: interpret.Memory{Base: base, Bytes: make([]byte, bytes)}}
 }
 
 // hold gives memory for some bytes, with a copy of what is given.
-func (c *card) hold(t testing.TB, content []byte, bytes int64) exec.Ref {
-	t.Helper()
+func (c *card) hold(tb testing.TB, content []byte, bytes int64) exec.Ref {
+	tb.Helper()
 	c.next += 256
 	r := exec.Ref{Address: base + c.next, Bytes: bytes, Device: 1}
 	c.next += uint64(bytes+255) &^ 255
 	if c.next > uint64(len(c.mem.Bytes)) {
-		t.Fatal("the test's card is full")
+		tb.Fatal("the test's card is full")
 	}
 	copy(c.bytes(r), content)
 	return r
@@ -55,15 +55,15 @@ func (c *card) hold(t testing.TB, content []byte, bytes int64) exec.Ref {
 
 func (c *card) bytes(r exec.Ref) []byte { return c.mem.Bytes[r.Address-base:][:r.Bytes] }
 
-func (c *card) run(t testing.TB, l *Lowering, k *exec.Kernel) []Command {
-	t.Helper()
+func (c *card) run(tb testing.TB, l *Lowering, k *exec.Kernel) []Command {
+	tb.Helper()
 	list, err := l.Kernel(k, func(r exec.Ref) (uint64, error) { return r.Address, nil })
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i := range list {
 		if err := c.do(&list[i]); err != nil {
-			t.Fatalf("%s: %v", k.Node.Op, err)
+			tb.Fatalf("%s: %v", k.Node.Op, err)
 		}
 	}
 	return list
