@@ -37,6 +37,13 @@ func (s addressScale) off(y int) int64 {
 	return s.low + int64(float64(s.h-1-y)*float64(s.high-s.low)/float64(s.h))
 }
 
+// Row is the pixel row, counted from the lane's upper edge, that a place of the
+// pool's layout has in an address lane.
+func (l *Lane) Row(p *store.Pool, off int64) int {
+	low, high := l.span(p)
+	return min(max(addressScale{l.H, low, high}.y(off), 0), l.H)
+}
+
 func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	c.rect(0, 0, c.w, c.h, r.palette.outside)
 	if l.Pool >= len(tl.Pools()) {

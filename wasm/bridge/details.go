@@ -51,6 +51,13 @@ func details(s *Session, arg func(int) string, _ string) {
 }
 
 func (r *request) where() string {
+	if r.sl.origin == "log" {
+		n := failureWords(r.sl.dumpAt(r.at), len(r.sl.logs))
+		if r.pool != nil {
+			n = r.pool.Name + " · " + n
+		}
+		return n
+	}
 	n := "at " + clock(r.at)
 	if st, ok := r.sl.tl.StepAt(r.at); ok {
 		n += " · step " + itoa(int64(st.Step)+1)
@@ -103,17 +110,27 @@ func (s *Session) live(a *answer, r *request) {
 func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, caption string, ids []int32, at int64) {
 	th := theme(s.theme)
 	more := max(0, len(ids)-maxRows)
-	a.table(caption, more, []column{
+	log := s.slots[Current].origin == "log" // which has no times
+	columns := []column{
 		{"Tensor", kText}, {"Category", kText}, {"Size", kBytes}, {"Requested", kBytes}, {"Address", kAddr},
 		{"Op", kText}, {"Step", kCount}, {"Age", kTime}, {"Lifetime", kTime},
-	}, func() {
+	}
+	if log {
+		columns = columns[:5]
+	}
+	a.table(caption, more, columns, func() {
 		for _, id := range ids[:len(ids)-more] {
 			al := p.Alloc(int(id))
 			name := tl.Text(al.Tensor)
 			if name == "" {
 				name = "–"
 			}
-			a.row().text(name).text(al.Category.String()).num(al.Size).num(al.Requested).text(address(al.Address)).text(tl.Text(al.Op))
+			a.row().text(name).text(al.Category.String()).num(al.Size).num(al.Requested).text(address(al.Address))
+			if log {
+				a.endRow(rowEnd{color: th.Category[al.Category].Hex()})
+				continue
+			}
+			a.text(tl.Text(al.Op))
 			if al.Step >= 0 {
 				a.num(int64(al.Step) + 1)
 			} else {
@@ -236,7 +253,7 @@ func (s *Session) peak(a *answer, r *request) {
 	p, tl := r.pool, r.sl.tl
 	first, last := r.sl.span()
 	pk := p.Peak(first, last+1, 1<<30)
-	where := r.poolName() + " · peak at " + clock(pk.Time)
+	where := r.poolName() + " · peak" + r.sl.atClock(pk.Time)
 	if st, ok := tl.StepAt(pk.Time); ok {
 		where += " · step " + itoa(int64(st.Step)+1)
 	}

@@ -70,7 +70,9 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 	if h.Count > 1 {
 		l.add("here", itoa(int64(h.Count))+" share this pixel: zoom in")
 	}
-	l.add("at", clock(h.Time))
+	if sl.origin != "log" { // a log's times are made up
+		l.add("at", clock(h.Time))
+	}
 	if st, ok := tl.StepAt(h.Time); ok {
 		l.add("step", itoa(int64(st.Step)+1))
 	}
@@ -103,6 +105,9 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 	l.add("category", al.Category.String())
 	l.add("op", tl.Text(al.Op))
 	l.add("address", address(al.Address))
+	if s.slots[Current].origin == "log" {
+		return l
+	}
 	if al.Death == store.Alive {
 		l.add("lives", "from "+clock(al.Birth)+" on")
 	} else {

@@ -100,9 +100,11 @@ func (b *dumpEvents) add(r *analysis.Reading) {
 // listed reports whether the log lists every chunk of the failure that is
 // shown at a time.
 func (sl *slot) listed(t int64) bool {
-	n := min(int(t/instant), len(sl.logs)-1)
-	return n >= 0 && sl.logs[n].ListComplete
+	return len(sl.logs) > 0 && sl.logs[sl.dumpAt(t)].ListComplete
 }
+
+// dumpAt is the number of the failure that is shown at a time.
+func (sl *slot) dumpAt(t int64) int { return max(0, min(int(t/instant), len(sl.logs)-1)) }
 
 // clear frees what the last dump of the device showed, in the order that keeps
 // blocks inside their regions.

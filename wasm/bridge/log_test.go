@@ -56,6 +56,37 @@ func TestALogIsShownAsItsChunksAndItsFailure(t *testing.T) {
 	}
 }
 
+// What a log does not tell is not made up: no times; and what it does tell is
+// there: the hole that was too small, and what to do.
+func TestALogShowsItsHoleAndAdviceAndNoTimes(t *testing.T) {
+	s := NewSession()
+	logAnswer(t, s.Log(Current, "x.log", dump))
+	ask(t, s, "status")
+	ask(t, s, "layout\taddress-0:0:200")
+	first, last := s.slots[Current].span()
+	window := itoa(first) + "\t" + itoa(last)
+	lane := ask(t, s, "scales\t"+window)["lanes"].([]any)[0].(map[string]any)
+	marks := lane["marks"].([]any)
+	if len(marks) != 1 {
+		t.Fatalf("marked as %v", lane)
+	}
+	m := marks[0].(map[string]any)
+	// The first of two holes of 1 MiB in a region of 4 MiB.
+	if m["label"] != "largest hole 1.00 MiB" || m["y"].(float64) < 80 || m["y"].(float64)+m["h"].(float64) > 160 {
+		t.Errorf("the largest hole is marked as %v", m)
+	}
+	at := itoa(s.slots[Current].tl.OOMs()[0].Time)
+	if d := ask(t, s, "details\toom\t"+at+"\t"+window+"\t"); len(d["advice"].([]any)) == 0 {
+		t.Errorf("no advice in %v", d)
+	}
+	for _, tab := range []string{"live", "chunks", "peak", "oom"} {
+		d := ask(t, s, "details\t"+tab+"\t"+at+"\t"+window+"\t")
+		if note := d["note"].(string); strings.Contains(note, " at ") || strings.HasSuffix(note, "s") {
+			t.Errorf("%s tells a time: %q", tab, note)
+		}
+	}
+}
+
 func TestTwoFailuresOfOneAllocatorFollowEachOther(t *testing.T) {
 	s := NewSession()
 	if a := logAnswer(t, s.Log(Current, "x.log", dump+dump)); a["dumps"] != 2.0 {

@@ -69,7 +69,7 @@ func (s *Session) oom(a *answer, r *request) {
 		}
 	}
 	o := &list[n]
-	a.note("failure " + itoa(int64(n)+1) + " of " + itoa(int64(len(list))) + " · at " + clock(o.Time))
+	a.note(failureWords(n, len(list)) + r.sl.atClock(o.Time))
 	m, _ := event.ParseChunkMap(r.sl.tl.Text(o.ChunkMap))
 	if n < len(r.sl.logs) {
 		s.logOOM(a, r.sl.logs[n], m)
@@ -106,6 +106,17 @@ func (s *Session) oom(a *answer, r *request) {
 	}
 	holeTable(a, m)
 	a.endList()
+}
+
+func failureWords(n, of int) string { return "failure " + itoa(int64(n)+1) + " of " + itoa(int64(of)) }
+
+// atClock is a time behind a note. A log tells of moments without a clock that
+// can be trusted: theirs is not told, for it is made up.
+func (sl *slot) atClock(t int64) string {
+	if sl.origin == "log" {
+		return ""
+	}
+	return " · at " + clock(t)
 }
 
 func (s *Session) oomPool(sl *slot, o *store.OOM) *store.Pool {
@@ -217,6 +228,11 @@ func (s *Session) logOOM(a *answer, r *analysis.Reading, m event.ChunkMap) {
 	}
 	if r.Truncated {
 		a.text("The text was cut; missing: " + firstOf(strings.Join(r.Missing, ", "), "an unknown part") + ".")
+	}
+	a.endList()
+	a.key("advice").list()
+	for _, x := range r.Advice() {
+		a.text(x.Text)
 	}
 	a.endList()
 	s.logFigures(a, r)

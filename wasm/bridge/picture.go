@@ -190,6 +190,9 @@ func (s *Session) laneScale(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
 	if l.Kind == draw.MemoryLane && top > 0 {
 		s.marks(a, sl, l, top)
 	}
+	if l.Kind == draw.AddressLane && sl.origin == "log" {
+		s.holeMark(a, sl, v, l)
+	}
 	a.endList().key("rows").list()
 	switch l.Kind {
 	case draw.OpLane, draw.TransferLane, draw.InputLane:
@@ -214,6 +217,28 @@ func (s *Session) marks(a *answer, sl *slot, l *draw.Lane, top int64) {
 	mark("limit", "limit", p.Limit)
 	mark("reserved", "reserved", p.HighestReserved(t0, t1+1))
 	mark("peak", "peak", p.HighestInUse(t0, t1+1))
+}
+
+// holeMark is the largest hole of a failure in a log, where the log lists it:
+// what the request had to fit into.
+func (s *Session) holeMark(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
+	n := sl.dumpAt(v.T0 + (v.T1-v.T0)/2)
+	if n >= len(sl.logs) || !sl.logs[n].ListComplete {
+		return
+	}
+	p, o := sl.tl.Pools()[l.Pool], &sl.tl.OOMs()[n]
+	list := largestHoles(sl.logs[n].Map, 1)
+	if o.Pool != l.Pool || len(list) == 0 {
+		return
+	}
+	c := list[0].chunk
+	off, ok := p.Offset(c.Address, o.Time)
+	if !ok {
+		return
+	}
+	y := l.Row(p, off+c.Size)
+	a.open().key("y").num(int64(y)).key("h").num(int64(l.Row(p, off) - y)).
+		key("kind").text("hole").key("label").text("largest hole " + size(c.Size)).close()
 }
 
 // at is what every lane holds at an instant.

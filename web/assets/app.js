@@ -5,6 +5,7 @@ import { agent } from "./agent.js";
 import { Details } from "./details.js";
 import { Engine } from "./engine.js";
 import { watchKeys, watchMinimap, watchPlots, watchSplitter } from "./gestures.js";
+import { describe } from "./files.js";
 import { encode, parse } from "./fields.js";
 import { Knobs, nest } from "./knobs.js";
 import { Lanes } from "./lanes.js";
@@ -63,6 +64,11 @@ class App {
   // moment of what is still coming in, else the peak.
   get instant() {
     return this.cursor ?? (this.live ? this.span.t1 : (this.current?.peakTime ?? this.span.t1));
+  }
+
+  // moments tells a log, whose failures have no times: they lie side by side.
+  get moments() {
+    return this.current?.origin === "log";
   }
 
   // moment is that instant in a question. Many events may share a nanosecond: a
@@ -476,7 +482,7 @@ class App {
     this.#values();
     this.#tables();
     this.remember();
-    $("announce").textContent = `Cursor at ${nanos(this.cursor)}`;
+    $("announce").textContent = this.moments ? "Cursor moved" : `Cursor at ${nanos(this.cursor)}`;
   }
 
   async stepCursor(dir) {
@@ -584,7 +590,7 @@ class App {
       } catch (e) {
         Object.assign(this, before); // what was on screen is still there
         this.sharing.field = field;
-        throw new Error(`${name}: ${e.message}`);
+        throw new Error(await describe(blob, name, e.message));
       }
       this.live = false;
       this.blob = blob;
@@ -599,9 +605,12 @@ class App {
   async openLog(text, name, share = "") {
     this.#leave(share);
     await this.#work(async () => {
-      const end = await this.engine.call({ t: "log", slot: 0, name, text });
+      const blob = new Blob([text], { type: "text/plain" });
+      const end = await this.engine.call({ t: "log", slot: 0, name, text }).catch(async (e) => {
+        throw new Error(await describe(blob, name, e.message));
+      });
       this.runId = "";
-      this.blob = new Blob([text], { type: "text/plain" });
+      this.blob = blob;
       this.#remember(`file:${name}`, name, this.blob);
       if (end.warning) this.toast(end.warning);
       this.details.choose("oom");

@@ -75,10 +75,11 @@ export class Details {
     if (a.verdict) {
       nodes.push(el(`div.verdict${a.verdict.calm ? ".calm" : ""}`, {}, el("h3", {}, a.verdict.title), ...a.verdict.text.map((t) => el("p", {}, t))));
     }
+    if (a.advice?.length) nodes.push(el("section.advice", {}, el("h3", {}, "What to do"), el("ul", {}, ...a.advice.map((x) => el("li", {}, x)))));
     if (a.figures?.length) {
       nodes.push(el("dl.figures", {}, ...a.figures.map((f) => el(`div.figure${f.tone ? `.${f.tone}` : ""}`, {}, el("dt", {}, f.name), el("dd", {}, f.value, f.sub ? el("small", {}, ` ${f.sub}`) : null)))));
     }
-    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", { title: f.length > 120 ? f : undefined }, f))));
+    if (a.facts?.length) nodes.push(el("ul.facts-list", {}, ...a.facts.map((f) => el("li", { title: f.length > 120 ? f : undefined }, el("span", {}, f)))));
     if (a.strip?.length) nodes.push(strip(a));
     if (a.text) nodes.push(el("p.pane-note", {}, a.text));
     a.tables?.forEach((t, i) => nodes.push(this.#table(t, `${this.tab}/${i}`)));
@@ -171,7 +172,7 @@ function cell(kind, v) {
 }
 
 // strip draws a chunk map as one bar: blocks in use, their unrequested tails,
-// holes, and the largest hole in the warning colour.
+// holes, and the largest hole set apart.
 function strip(a) {
   const ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
@@ -184,5 +185,6 @@ function strip(a) {
     for (const [k, v] of Object.entries({ x, y: 0, width: w, height: 10, class: kind })) r.setAttribute(k, v);
     svg.append(r);
   }
-  return el("figure.strip", {}, svg, el("figcaption", {}, a.stripLabel));
+  const legend = [["used", "in use"], ["hole", "free"], ["hole largest", "the largest hole"]].map(([kind, name]) => el("span", {}, el(`i.${kind.replace(" ", ".")}`), name));
+  return el("figure.strip", {}, svg, el("figcaption", {}, ...legend, el("span", {}, a.stripLabel)));
 }

@@ -2,7 +2,7 @@
 // (ticks, crosshair, selection). All lanes are one canvas, drawn by the module
 // in one go; a lane's element only marks its place.
 
-import { $, bytes, el, nanos, niceStep } from "./words.js";
+import { $, bytes, count, el, nanos, niceStep } from "./words.js";
 
 const plain = { op: [0, 19], transfer: [0, 24], input: [0, 14] }; // pixels: base, per row
 const roomy = { memory: [170, 3], address: [84, 2] }; // pixels: least, share of what is left
@@ -172,7 +172,7 @@ export class Lanes {
     place($("hair"), hover, this);
     place($("pin"), cursor, this);
     if (cursor !== null) {
-      $("pin").firstChild.textContent = nanos(cursor, view.t1);
+      $("pin").firstChild.textContent = this.app.moments ? "" : nanos(cursor, view.t1);
       $("pin").classList.toggle("flip", this.x(cursor) > this.width - 90);
     }
     const s = $("selection");
@@ -190,11 +190,17 @@ export class Lanes {
     brush.setAttribute("aria-valuenow", Math.round(((view.t0 + view.t1) / 2 - span.t0) / whole * 100));
     brush.setAttribute("aria-valuetext", `${nanos(view.t0)} to ${nanos(view.t1)}`);
     const out = $("span");
+    if (this.app.moments) {
+      out.replaceChildren(this.app.current.ooms > 1 ? `${count(this.app.current.ooms)} moments, one after the other` : "A moment");
+      return;
+    }
     out.replaceChildren(el("b", {}, nanos(view.t0, view.t1)), " – ", el("b", {}, nanos(view.t1, view.t1)), ` · ${nanos(view.t1 - view.t0)}`,
       selection ? ` · selected ${nanos(selection.t1 - selection.t0)}` : "");
   }
 
   #axis(view) {
+    $("axis").parentNode.hidden = this.app.moments;
+    if (this.app.moments) return;
     const range = view.t1 - view.t0;
     const step = niceStep(range, Math.max(2, this.width / 96));
     const marks = [];
@@ -214,7 +220,11 @@ export class Lanes {
       const nodes = [];
       const d = this.dpr;
       for (const t of s.ticks) nodes.push(line("", t.y / d, t.label));
-      for (const m of s.marks) nodes.push(line(`.mark.${m.kind}${m.y / d < 14 ? ".below" : ""}`, m.y / d, m.label));
+      for (const m of s.marks) {
+        const node = line(`.mark.${m.kind}${m.y / d < 14 ? ".below" : ""}`, m.y / d, m.label);
+        if (m.h !== undefined) node.style.height = `${Math.max(2, m.h / d)}px`;
+        nodes.push(node);
+      }
       for (const r of s.rows) nodes.push(line(".row-name", r.y / d, r.title));
       spread(nodes);
       lane.ticks.replaceChildren(...nodes);
@@ -226,7 +236,7 @@ export class Lanes {
     for (const lane of this.list) {
       const v = at?.lanes[lane.key];
       lane.now.textContent = v?.now ?? "\u00a0";
-      lane.sub2.textContent = v?.sub ?? "";
+      lane.sub2.textContent = lane.sub2.title = v?.sub ?? "";
       if (!lane.legendNode) continue;
       [...lane.legendNode.children].forEach((row) => {
         const n = v?.legend?.[row.dataset.name];
