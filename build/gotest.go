@@ -24,7 +24,7 @@ func (c counts) String() string {
 // package, and adds to total. env is set besides our own environment; without
 // it the tests run without cgo, as the default build does.
 func goTest(ctx context.Context, total *counts, env []string, args ...string) error {
-	c := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	c := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-timeout=20m"}, args...)...)
 	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
