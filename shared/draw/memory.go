@@ -167,15 +167,17 @@ func (r *Renderer) reservedLine(c *canvas, s scale, x0, x1, left int) {
 	}
 }
 
-// ghost draws the base run's bytes in use as a line with a halo, so that it
-// can be read on any colour. Its instants are those of the view.
+// ghost draws the base run's bytes in use as a dashed line with a faint halo, so
+// that it can be read on any colour and leaves the run below to be seen. Steep
+// parts are whole: they are a column or two wide. Its instants are those of the
+// view.
 func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
 	w, left := v.joined(c.x0, c.x1)
 	r.series = grown(r.series, w.W)
 	b.Outline(w, r.series)
 	_, last := v.Base.Span()
 	x1 := min(v.x(last)+1, c.x1)
-	d := v.dpr()
+	d, phase := v.dpr(), v.phase()
 	for pass := range 2 {
 		before := -1
 		for x := left; x < x1; x++ {
@@ -188,10 +190,12 @@ func (r *Renderer) ghost(c *canvas, s scale, b *store.Pool, v *View) {
 			if before >= 0 {
 				from, to = min(from, before), max(to, before)
 			}
-			if pass == 0 {
-				c.shade(x, from-2*d, x+1, to+d, r.palette.halo, 150)
-			} else {
-				c.rect(x, from-d, x+1, to, r.palette.ghost)
+			switch {
+			case to-from <= 2*d && (phase+x)%(5*d) >= 3*d: // a gap between dashes
+			case pass == 0:
+				c.shade(x, from-2*d, x+1, to+d, r.palette.halo, 90)
+			default:
+				c.rect(x, from-d, x+1, max(to-d, from), r.palette.ghost)
 			}
 			before = hi
 		}

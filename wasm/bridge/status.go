@@ -52,7 +52,7 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 		pk := p.Peak(t0, t1+1, 0)
 		a.key("peak").num(pk.InUse).key("peakTime").num(pk.Time)
 	}
-	a.key("active").num(sl.active(t1))
+	a.key("begin").num(sl.begin(t0, t1)).key("active").num(sl.active(t1))
 	var lost int64
 	for _, g := range sl.tl.Gaps() {
 		lost += g.Count
@@ -69,6 +69,27 @@ func modelledTime(tl *store.Timeline) bool {
 		}
 	}
 	return false
+}
+
+// begin is where a first look at the timeline begins: shortly before the first
+// thing that an accelerator does, if what comes before is long enough to leave
+// much of the picture empty, such as the tracing of a graph; else the start.
+func (sl *slot) begin(first, last int64) int64 {
+	at := last
+	for _, p := range sl.tl.Pools() {
+		if sl.tl.Device(p.Device).Kind == "gpu" {
+			at = min(at, p.FirstChange())
+		}
+	}
+	for _, tr := range sl.tl.Tracks() {
+		if tr.Kind == store.OpTrack && tr.Spans() > 0 && sl.tl.Device(tr.Device).Kind == "gpu" {
+			at = min(at, tr.Span(0).Begin)
+		}
+	}
+	if at == last || at-first < (last-first)/20 {
+		return first
+	}
+	return max(first, at-(last-at)/50)
 }
 
 // active is the end of the timeline, or the last change of memory before a wait

@@ -23,6 +23,7 @@ class App {
   hasAgent = root.dataset.agent === "yes";
   view = null; // {t0, t1} in nanoseconds
   span = { t0: 0, t1: 1 }; // of the timeline
+  home = 0; // where the first view begins
   hover = null;
   cursor = null;
   selection = null;
@@ -250,14 +251,16 @@ class App {
     this.current = current;
     this.base = base;
     this.span = { t0: current.first, t1: Math.max(current.last, current.first + 1) };
+    this.home = Math.min(current.begin ?? current.first, this.span.t1 - 1);
     if (first) {
       this.cursor = this.selection = null;
-      this.view = { ...this.span };
+      this.everything = false;
+      this.view = this.#start();
       if ((this.details.tab === "oom" && !current.ooms) || (this.details.tab === "compare" && !base)) this.details.choose("live");
       $("start").hidden = true;
       $("timeline").hidden = $("inspector").hidden = false;
     } else if ((this.follow && this.live) || wasWhole) {
-      this.view = { ...this.span };
+      this.view = this.#start();
     }
     this.lanes.take(status.lanes);
     if (!this.lane || !status.lanes.some((l) => l.key === this.lane.key)) this.lane = status.lanes[0] ?? null;
@@ -271,11 +274,17 @@ class App {
   #skipWait() {
     const { active } = this.current;
     const { t0, t1 } = this.span;
-    if (this.#whole() && active < t0 + 0.6 * (t1 - t0)) this.show(t0, active + 0.07 * (active - t0));
+    if (this.#whole() && active < t0 + 0.6 * (t1 - t0)) this.show(this.view.t0, active + 0.07 * (active - this.view.t0));
   }
 
   #whole() {
-    return this.view && this.view.t0 <= this.span.t0 && this.view.t1 >= this.span.t1;
+    return this.view && this.view.t0 <= this.home && this.view.t1 >= this.span.t1;
+  }
+
+  // #start is the first view, without the emptiness before the accelerator's
+  // first work, until everything is asked for.
+  #start() {
+    return { t0: this.everything ? this.span.t0 : this.home, t1: this.span.t1 };
   }
 
   #facts() {
@@ -357,6 +366,7 @@ class App {
   }
 
   fit() {
+    this.everything = true;
     this.show(this.span.t0, this.span.t1);
   }
 
@@ -508,7 +518,7 @@ class App {
   toggleFollow(on = !this.follow) {
     this.follow = on;
     $("follow").setAttribute("aria-pressed", on);
-    if (on) this.fit();
+    if (on && this.view) this.show(this.#start().t0, this.span.t1);
   }
 
   escape() {

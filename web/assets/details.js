@@ -40,6 +40,7 @@ export class Details {
       const on = t.dataset.tab === tab;
       t.setAttribute("aria-selected", on);
       t.tabIndex = on ? 0 : -1;
+      if (on && document.activeElement?.closest("[role=tablist]")) t.focus({ preventScroll: true });
       if (on) t.parentNode.scrollLeft = t.offsetLeft - 60; // sideways only: the page stays where it is
     }
     this.pane.setAttribute("aria-labelledby", `tab-${tab}`);

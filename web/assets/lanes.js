@@ -45,7 +45,7 @@ export class Lanes {
   // take follows the list of lanes that the module offers.
   take(list) {
     const key = list.map((l) => `${l.key}/${l.rows}/${l.title}`).join();
-    const named = list.map((l) => `${l.key}:${l.legend?.map((c) => c.name)}`).join();
+    const named = list.map((l) => `${l.key}:${l.legend?.map((c) => c.name)}`).join() + this.app.base?.name;
     if (key === this.key) {
       if (named !== this.named) {
         this.named = named;
@@ -94,6 +94,8 @@ export class Lanes {
       row.dataset.name = c.name;
       return row;
     }));
+    const { base } = this.app;
+    if (lane.kind === "memory" && base) lane.legendNode.append(el("div", { title: base.name }, el("i.ghost"), el("span", {}, `B: ${base.name}`)));
   }
 
   // layout gives each lane its height, tells the module, and draws.
@@ -239,6 +241,7 @@ export class Lanes {
       lane.sub2.textContent = lane.sub2.title = v?.sub ?? "";
       if (!lane.legendNode) continue;
       [...lane.legendNode.children].forEach((row) => {
+        if (!row.dataset.name) return; // the base, which has no value here
         const n = v?.legend?.[row.dataset.name];
         row.lastChild.hidden = n === undefined;
         row.lastChild.textContent = n === undefined ? "" : bytes(n, 1);
