@@ -209,6 +209,9 @@ func TestOpenARealLog(t *testing.T) {
 	if pane := p.text("#pane"); !strings.Contains(pane, "fragmented") || !strings.Contains(pane, "532.88 MiB") {
 		t.Errorf("of a fragmented pool with a largest hole of 558,759,936 bytes the page says %q", pane)
 	}
+	if advice := p.text(".advice"); advice == "" || p.text("#axis") != "" || p.text("#tab-note") != "failure 1 of 1" {
+		t.Errorf("advice %q, times %q, note %q: want advice, and no times that the log does not tell", advice, p.text("#axis"), p.text("#tab-note"))
+	}
 	p.pictured("log")
 	p.quiet()
 }
@@ -230,6 +233,22 @@ func TestKeyboardAlone(t *testing.T) {
 	p.wait("another span than "+before, "!("+spanIs+")")
 	p.do("fit", chromedp.KeyEvent("f"))
 	p.wait("the span "+before+" again", spanIs)
+	p.do("show everything", chromedp.KeyEvent("f"))
+	p.wait("the tracing before the first op too", `document.querySelector("#span").textContent.startsWith("0 ")`)
+	// A switch that has the focus leaves letters to the page.
+	p.do("focus a switch", chromedp.Evaluate[chromedp.Void](`document.querySelector('input[name="mode"]:checked').focus()`))
+	p.do("the peak", chromedp.KeyEvent("p"))
+	p.idle()
+	if now, peak := p.text(".lane-now"), p.text("#fact-peak dd"); !strings.HasPrefix(now, peak) {
+		t.Errorf("at the peak of %s the memory lane says %q", peak, now)
+	}
+	for _, tab := range []string{"1", "2", "3"} {
+		p.do("a tab", chromedp.KeyEvent(tab))
+		p.idle()
+		if pane, peak := p.text("#pane"), p.text("#fact-peak dd"); !strings.Contains(pane, peak) {
+			t.Errorf("at the peak of %s tab %s says %q", peak, tab, pane)
+		}
+	}
 	p.do("help", chromedp.KeyEvent("?"))
 	p.wait("the help", `document.querySelector("#help-dialog").open`)
 	p.screenshot("help")

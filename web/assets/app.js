@@ -365,9 +365,10 @@ class App {
     this.show(view.t0 + clamped, view.t1 + clamped);
   }
 
+  // fit goes back to the first view, and from there to everything.
   fit() {
-    this.everything = true;
-    this.show(this.span.t0, this.span.t1);
+    this.everything = this.view?.t0 === this.home && this.view.t1 === this.span.t1;
+    this.show(this.#start().t0, this.span.t1);
   }
 
   select(a, b) {

@@ -46,7 +46,7 @@ func dialogs() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = key("Show everything", "F", "0").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = key("Fit; again: show everything", "F", "0").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
