@@ -313,6 +313,10 @@ func (s *Session) transfers(a *answer, r *request) {
 			}
 		}
 	}
+	if r.sl.origin == "log" {
+		a.key("text").text("A log of a failure tells nothing of transfers.")
+		return
+	}
 	a.note(clock(r.t0) + " – " + clock(r.t1))
 	if len(list) == 0 {
 		a.key("text").text("Nothing crossed between devices in this part of the timeline.")
@@ -528,7 +532,13 @@ func (s *Session) log(a *answer, r *request) {
 			a.row().text(f.Key).text(f.Value).endRow(rowEnd{})
 		}
 	})
-	if notes := tl.Notes(); len(notes) > 0 {
+	if notes := tl.Notes(); len(notes) > 0 && r.sl.origin == "log" {
+		a.table("Failures in the text", 0, []column{{"Where", kText}}, func() {
+			for _, n := range notes {
+				a.row().text(tl.Text(n.Text)).endRow(rowEnd{goes: true, t: n.Time})
+			}
+		})
+	} else if len(notes) > 0 {
 		more := max(0, len(notes)-maxRows)
 		a.table("Log", more, []column{{"Time", kTime}, {"Line", kText}}, func() {
 			for _, n := range notes[:len(notes)-more] {
@@ -562,7 +572,11 @@ func (s *Session) twin(a *answer, r *request) {
 		return
 	}
 	name, sub := laneTitle(r.sl.tl, l)
-	a.note(name + ", " + sub + " · " + clock(r.t0) + " – " + clock(r.t1))
+	note := name + ", " + sub
+	if r.sl.origin != "log" {
+		note += " · " + clock(r.t0) + " – " + clock(r.t1)
+	}
+	a.note(note)
 	a.key("tables").list()
 	switch l.Kind {
 	case draw.MemoryLane:
@@ -604,6 +618,10 @@ func (s *Session) memoryTwin(a *answer, r *request, l *draw.Lane) {
 
 func (s *Session) addressTwin(a *answer, r *request, l *draw.Lane) {
 	p := r.sl.tl.Pools()[l.Pool]
+	if r.sl.origin == "log" {
+		regionTable(a, p.ChunkMapIn(s.seen(r.sl, p, r.at)))
+		return
+	}
 	const n = 12
 	a.table("The address map at twelve instants of the time shown", 0, []column{
 		{"Time", kTime}, {"Regions", kCount}, {"Reserved", kBytes}, {"In use", kBytes}, {"Free", kBytes}, {"Holes", kCount}, {"Largest hole", kBytes},

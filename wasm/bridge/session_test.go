@@ -181,6 +181,63 @@ func TestARerunBecomesCurrentAndTheOldRunTheBase(t *testing.T) {
 	}
 }
 
+// A base belongs to the run that it became the base of.
+func TestTheBaseGoesWithItsRun(t *testing.T) {
+	twice := func() *Session {
+		s := NewSession()
+		run(t, s, "first", tiny)
+		run(t, s, "second", tiny+"devices.0.growth=true\n")
+		if s.slots[Base] == nil {
+			t.Fatal("a rerun has no base")
+		}
+		return s
+	}
+	for name, open := range map[string]func(s *Session){
+		"a file":          func(s *Session) { s.Ask("reset\t0\tother\tfile") },
+		"a run elsewhere": func(s *Session) { s.Ask("reset\t0\tother\tlive") },
+		"a log":           func(s *Session) { s.Log(Current, "x.log", dump) },
+		"a fresh run":     func(s *Session) { s.Ask("rerun\tother\tfresh") },
+	} {
+		s := twice()
+		open(s)
+		if s.slots[Base] != nil {
+			t.Errorf("%s is compared with a run of another story", name)
+		}
+	}
+	s := twice()
+	current, base := s.slots[Current], s.slots[Base]
+	s.Ask("reset\t0\tbad\tfile")
+	s.Ask("restore\t0")
+	if s.slots[Current] != current || s.slots[Base] != base {
+		t.Error("after a file that is none, A and B are not what they were")
+	}
+}
+
+// Values carry the names of their categories, and all of them are in the legend.
+func TestTheLegendAndItsValuesAgree(t *testing.T) {
+	s := NewSession()
+	s.Ask("reset\t0\tlive\tlive")
+	sl := s.slots[Current]
+	for i, c := range []event.Category{event.Activation, event.Parameter, event.Temporary} { // as they arrive
+		sl.tl.Append([]event.Event{{Kind: event.Alloc, Device: 1, Address: uint64(i+1) << 20, Size: 100 << i, Requested: 100 << i, Category: c, Time: int64(i)}})
+		status := ask(t, s, "status")
+		lane := status["lanes"].([]any)[0].(map[string]any)
+		values := ask(t, s, "at\t"+itoa(int64(i)))["lanes"].(map[string]any)[lane["key"].(string)].(map[string]any)["legend"].(map[string]any)
+		legend := lane["legend"].([]any)
+		if len(legend) != i+1 || len(values) != i+1 {
+			t.Fatalf("%d categories: %d in the legend, %d values", i+1, len(legend), len(values))
+		}
+		for _, x := range legend {
+			if _, ok := values[x.(map[string]any)["name"].(string)]; !ok {
+				t.Errorf("%v has no value in %v", x, values)
+			}
+		}
+		if got := values[c.String()]; got != float64(int(100)<<i) {
+			t.Errorf("%v holds %v", c, got)
+		}
+	}
+}
+
 func TestSettingsOfARerunComeBack(t *testing.T) {
 	s := NewSession()
 	run(t, s, "x", tiny+"seed=7\n")
