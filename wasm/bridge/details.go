@@ -112,8 +112,15 @@ func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, capti
 	more := max(0, len(ids)-maxRows)
 	log := s.slots[Current].origin == "log" // which has no times
 	columns := []column{
-		{"Tensor", kText}, {"Category", kText}, {"Size", kBytes}, {"Requested", kBytes}, {"Address", kAddr},
-		{"Op", kText}, {"Step", kCount}, {"Age", kTime}, {"Lifetime", kTime},
+		{"Tensor", kText},
+		{"Category", kText},
+		{"Size", kBytes},
+		{"Requested", kBytes},
+		{"Address", kAddr},
+		{"Op", kText},
+		{"Step", kCount},
+		{"Age", kTime},
+		{"Lifetime", kTime},
 	}
 	if log {
 		columns = columns[:5]
@@ -178,8 +185,14 @@ func (s *Session) chunks(a *answer, r *request) {
 
 func regionTable(a *answer, m event.ChunkMap) {
 	a.table("Regions, by address", 0, []column{
-		{"Region", kAddr}, {"Size", kBytes}, {"In use", kBytes}, {"Free", kBytes},
-		{"Largest hole", kBytes}, {"Chunks", kCount}, {"Holes", kCount}, {"In use, share", kPercent},
+		{"Region", kAddr},
+		{"Size", kBytes},
+		{"In use", kBytes},
+		{"Free", kBytes},
+		{"Largest hole", kBytes},
+		{"Chunks", kCount},
+		{"Holes", kCount},
+		{"In use, share", kPercent},
 	}, func() {
 		for i := range m {
 			one := event.ChunkMap{m[i]}

@@ -178,8 +178,9 @@ func phaseWords(class uint8) string {
 		return "input"
 	case event.OpCopy:
 		return "copy"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // step moves the cursor to the change before or after it: of the lane's pool

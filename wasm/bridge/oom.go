@@ -28,8 +28,9 @@ func causeWords(c event.OOMCause) string {
 		return "waiting would have sufficed"
 	case event.OOMNotMemory:
 		return "the size is nonsense"
+	default:
+		return "the cause is open"
 	}
-	return "the cause is open"
 }
 
 // causeText explains a cause: what it means and what to look at.
@@ -51,8 +52,9 @@ func causeText(c event.OOMCause) string {
 		return "Frees that were already on their way would have made room."
 	case event.OOMNotMemory:
 		return "The number of bytes asked for is impossible: look for an overflow or an uninitialised size, not for memory."
+	default:
+		return "What is known does not decide between the causes."
 	}
-	return "What is known does not decide between the causes."
 }
 
 // oom explains the failed request at or before the cursor, else the first.

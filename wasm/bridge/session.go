@@ -83,7 +83,8 @@ type question func(s *Session, arg func(int) string, body string)
 // questions is filled here and never changed.
 var questions map[string]question
 
-func init() { //nolint:gochecknoinits // a map literal would refer to itself through the answers
+// A map literal would refer to itself through the answers.
+func init() {
 	questions = map[string]question{
 		"status":   func(s *Session, _ func(int) string, _ string) { s.status() },
 		"settings": func(s *Session, _ func(int) string, _ string) { s.settings() },

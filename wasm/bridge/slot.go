@@ -73,7 +73,7 @@ func (f *feed) read(take func([]event.Event), strings func(*event.Strings)) iter
 		for {
 			f.events, err = s.Some(f.events[:0], pieceEvents)
 			take(f.events)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {
@@ -92,7 +92,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func (f *feed) push(b []byte) error {
 	f.pending = b
 	err, more := f.next()
-	if !more || err == errMore {
+	if !more || errors.Is(err, errMore) {
 		return nil
 	}
 	return err
@@ -103,7 +103,7 @@ func (f *feed) end() error {
 	f.closed = true
 	err, more := f.next()
 	f.stop()
-	if !more || err == errMore {
+	if !more || errors.Is(err, errMore) {
 		return nil
 	}
 	return err

@@ -226,8 +226,9 @@ func causeShort(c event.TransferCause) string {
 		return "copy"
 	case event.CauseHostArgument:
 		return "argument"
+	default:
+		return c.String()
 	}
-	return c.String()
 }
 
 // categories are those that a pool ever held, top of the stack first.
