@@ -26,6 +26,36 @@ type Failure struct {
 	InUse, Pool, Free, LargestFree amount
 }
 
+// FailureFrom gathers what the facts of a device and of an allocator tell, for
+// who keeps no running account of a run: what the driver had left then stays
+// unknown, and the cause that the run recorded decides.
+func FailureFrom(device, allocator event.Fields, limit int64) Failure {
+	free := fieldAmount(device, "free")
+	f := Failure{
+		Allocator: allocator.Text("name"), Device: device.Text("name"), Growth: growthFact(allocator),
+		DeviceTotal: fieldAmount(device, "total"), Others: fieldAmount(device, "held"), Outside: outside(device, free),
+	}
+	if limit > 0 {
+		f.Limit = cause.Of(limit)
+	}
+	if (&bfclog.Dump{Allocator: f.Allocator}).HostPinned() { // the card's figures say nothing about host memory
+		f.DeviceTotal, f.Others, f.Outside = amount{}, amount{}, amount{}
+	}
+	return f
+}
+
+func growthFact(allocator event.Fields) bfclog.Tri {
+	g, ok := allocator.Get("growth")
+	switch {
+	case !ok:
+		return bfclog.Unknown
+	case g == "true", g == "1", g == "yes":
+		return bfclog.Yes
+	default:
+		return bfclog.No
+	}
+}
+
 // PartialKey is the field of AllocatorFacts that marks an allocator whose
 // blocks are not all told. The Sample events of its device with the following
 // names carry the totals, in bytes.

@@ -270,11 +270,8 @@ func (t *Timeline) allocatorFacts(e *event.Event) {
 	}
 	a.partial = f.Text(PartialKey) == "true"
 	a.imported = f.Text(FormatKey) != ""
-	if g, ok := f.Get("growth"); ok {
-		a.growth = bfclog.No
-		if g == "true" || g == "1" || g == "yes" {
-			a.growth = bfclog.Yes
-		}
+	if g := growthFact(f); g != bfclog.Unknown {
+		a.growth = g
 	}
 }
 

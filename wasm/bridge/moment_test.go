@@ -62,6 +62,10 @@ func TestTheCursorOfAFailureShowsTheFailure(t *testing.T) {
 	if got := total(t, tab("oom"), "What held the memory", "Bytes"); int64(got) != used {
 		t.Errorf("what held the memory sums to %v, want the %d in use", got, used)
 	}
+	advice, _ := tab("oom")["advice"].([]any)
+	if len(advice) == 0 || !strings.Contains(advice[0].(string), "batch") && !strings.Contains(advice[0].(string), "smaller") {
+		t.Errorf("the advice on a batch too many is %v", advice)
+	}
 	for _, name := range []string{"oom", "live", "chunks"} {
 		if got := figureOf(t, tab(name), "In use"); got != size(used) {
 			t.Errorf("%s: %s in use, want %s", name, got, size(used))

@@ -99,6 +99,9 @@ func (s *Session) oom(a *answer, r *request) {
 		}
 	}
 	a.figures(f...)
+	if pool != nil {
+		advise(a, r.sl.tl, o, pool)
+	}
 	a.strip(m)
 	a.key("tables").list()
 	oomTable(a, r.sl.tl, list)
@@ -107,6 +110,24 @@ func (s *Session) oom(a *answer, r *request) {
 		s.heldBy(a, r.sl.tl, pool, ids, o.Time)
 	}
 	holeTable(a, m)
+	a.endList()
+}
+
+// advise says what may help, in the words of tideline explain. Whether it does,
+// a rerun shows.
+func advise(a *answer, tl *store.Timeline, o *store.OOM, pool *store.Pool) {
+	var table event.Strings
+	r, err := analysis.FromOutOfMemory(&event.Event{
+		Kind: event.OutOfMemory, Time: o.Time, Device: o.Device, Size: o.Size, Requested: o.Requested, Step: o.Step, Cause: uint8(o.Cause),
+		Op: table.ID(tl.Text(o.Op)), Tensor: table.ID(tl.Text(o.Tensor)), Text: table.ID(tl.Text(o.ChunkMap)),
+	}, &table, analysis.FailureFrom(tl.Device(o.Device).Facts, pool.Facts, pool.Limit))
+	if err != nil || len(r.Map) == 0 {
+		return // without the map there is nothing to advise from
+	}
+	a.key("advice").list()
+	for _, x := range r.Advice() {
+		a.text(x.Text)
+	}
 	a.endList()
 }
 
