@@ -91,7 +91,8 @@ async function inGroups(count, one, told) {
   for (let i = 0; i < count; i += TOGETHER) {
     const group = [];
     for (let j = i; j < Math.min(i + TOGETHER, count); j++) group.push(one(j));
-    await Promise.all(group);
+    // All of them end before one is told of: the first in the file, whichever failed first.
+    for (const end of await Promise.allSettled(group)) if (end.status === "rejected") throw end.reason;
     told(Math.min(i + TOGETHER, count));
   }
 }
