@@ -122,7 +122,7 @@ func (b *Builder) node(name string, op Op, a Attrs, inputs []ValueID, role Role)
 		return None
 	}
 	if op != OpApplyAdam {
-		a.Slots = [2]VariableID{None, None}
+		a.Slots = NoSlots
 	}
 	n := Node{Name: b.unique(name), Op: op, Inputs: inputs, Attrs: a, Phase: b.phase, Of: b.of}
 	def := b.defs[op]

@@ -18,7 +18,7 @@ func (b *Builder) SGD(rate float64, vars, grads []ValueID) {
 	defer b.Scope("SGD")()
 	lr := b.Const("learning_rate", Float32, nil, rate)
 	for i, v := range vars {
-		b.apply(OpApplySGD, [2]VariableID{None, None}, v, []ValueID{v, lr, grads[i]})
+		b.apply(OpApplySGD, NoSlots, v, []ValueID{v, lr, grads[i]})
 	}
 }
 
@@ -48,7 +48,7 @@ func (b *Builder) Adam(rate float64, vars, grads []ValueID) {
 		if b.err != nil {
 			return
 		}
-		slots := [2]VariableID{b.p.Values[m].Variable, b.p.Values[w].Variable}
+		slots := [MaxSlots]VariableID{b.p.Values[m].Variable, b.p.Values[w].Variable, None}
 		b.apply(OpApplyAdam, slots, v, []ValueID{v, m, w, power1, power2, lr, beta1, beta2, eps, grads[i]})
 		applied = append(applied, b.last())
 	}
@@ -57,7 +57,7 @@ func (b *Builder) Adam(rate float64, vars, grads []ValueID) {
 }
 
 // apply adds an update of v, after every node that reads v.
-func (b *Builder) apply(op Op, slots [2]VariableID, v ValueID, inputs []ValueID) {
+func (b *Builder) apply(op Op, slots [MaxSlots]VariableID, v ValueID, inputs []ValueID) {
 	if b.err != nil {
 		return
 	}

@@ -134,18 +134,33 @@ type Op string
 // Attrs are an op's compile-time arguments. One struct for all ops: the
 // fields that an op reads are named at its definition.
 type Attrs struct {
-	Variable   VariableID    // Variable, Assign…, Apply…: which one; None elsewhere
-	Slots      [2]VariableID // ApplyAdam: m, v; None elsewhere
-	DType      DType         // Const, Cast: of the output
+	Variable   VariableID           // Variable, Assign…, Apply…: which one; None elsewhere
+	Slots      [MaxSlots]VariableID // Apply…: the optimizer's state, in the order of the op's inputs; None elsewhere
+	DType      DType                // Const, Cast: of the output
 	Strides    [2]int64
 	Window     [2]int64
 	Padding    Padding
 	TransposeA bool
 	TransposeB bool
 	Axes       []int64
+	Begin      []int64 // Slice: the first index; Pad: what to add before each dimension
+	End        []int64 // Pad: what to add after each dimension
 	Shape      Shape   // Reshape, BroadcastTo: the target; Conv2DBackprop…: the size
-	Value      float64 // Const: of every element
+	Value      float64 // Const: of every element; others: the number named at the op
+	KeepDims   bool    // reductions: a reduced dimension stays, with extent 1
+	Training   bool    // FusedBatchNorm: normalise by the batch's statistics
+	Nesterov   bool    // ApplyMomentum
+	// Guarded is for Apply ops: one more input, a bool, comes last, and the
+	// update is left out where it is false (loss scaling met an overflow).
+	Guarded bool
+	Seed    int64 // Dropout, RandomUniform: tells the nodes of one program apart
 }
+
+// MaxSlots is the most variables of state that an optimizer keeps for a weight.
+const MaxSlots = 3
+
+// NoSlots is the Slots of an op that has none.
+var NoSlots = [MaxSlots]VariableID{None, None, None}
 
 // Padding of a window op, as TensorFlow names it.
 type Padding uint8
