@@ -50,7 +50,7 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 		{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: limit, Alone: limit},
 	}
 	b.rt, err = exec.New(exec.Config{
-		Eager: eager, Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
+		Mode: mode(eager), Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
 		Sink: event.SinkFunc(func(e *event.Event) { b.events = append(b.events, *e) }),
 	})
 	if err != nil {
@@ -78,6 +78,13 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 	})
 	t.Cleanup(b.rt.Close)
 	return b
+}
+
+func mode(eager bool) exec.Mode {
+	if eager {
+		return exec.Eager
+	}
+	return exec.Graph
 }
 
 func (b *bench) compile(build func(*program.Builder), rules ...place.Rule) *exec.Plan {

@@ -83,7 +83,7 @@ func (r *Runtime) graphOp(p *Plan, n *node) {
 }
 
 // maxOutputs is the most outputs an op has.
-const maxOutputs = 4
+const maxOutputs = 8
 
 func (r *Runtime) dropAll(bs []bufferID) {
 	for _, b := range bs {

@@ -115,7 +115,7 @@ func (r *Runtime) Compile(p *program.Program, rules []place.Rule, soft bool) (*P
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{r: r, p: p, where: where, plan: &Plan{p: p, eager: r.cfg.Eager}}
+	c := compiler{r: r, p: p, where: where, plan: &Plan{p: p, eager: r.cfg.Mode == Eager}}
 	if err := c.run(); err != nil {
 		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Config is what a Runtime is made of.
 type Config struct {
-	Eager   bool // op by op; otherwise as a graph
+	Mode    Mode
 	Devices []*device.Logical
 	Backend Backend
 	Strings *event.Strings

@@ -82,9 +82,12 @@ func Known() api.Known {
 	return k
 }
 
+// modes are the executors of a workload's modes.
+var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}
+
 func (r *Runner) open() error {
 	rt, err := exec.New(exec.Config{
-		Eager: r.w.Mode == api.Eager, Devices: r.hw.logical, Backend: r.o.Backend, Strings: r.o.Strings,
+		Mode: modes[r.w.Mode], Devices: r.hw.logical, Backend: r.o.Backend, Strings: r.o.Strings,
 		Sink: r.o.Sink, Stop: r.o.Stop, Seed: r.w.Seed,
 	})
 	if err != nil {

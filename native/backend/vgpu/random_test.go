@@ -118,7 +118,7 @@ func onCard(t *testing.T, p *program.Program, eager bool, rules []place.Rule) []
 		t.Fatal(err)
 	}
 	rt, err := exec.New(exec.Config{
-		Eager: eager, Backend: vgpu.New(), Strings: new(event.Strings), Seed: 1,
+		Mode: map[bool]exec.Mode{true: exec.Eager}[eager], Backend: vgpu.New(), Strings: new(event.Strings), Seed: 1,
 		Devices: []*device.Logical{
 			{Name: device.Local("CPU", 0), Model: device.HostModel()},
 			{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: 8 << 20, Alone: 8 << 20},
