@@ -1,6 +1,9 @@
 package api
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // What a field means when it is not given.
 const (
@@ -11,6 +14,7 @@ const (
 	DefaultPrecision = "float32"
 	DefaultSource    = "digits"
 	DefaultAllocator = "bfc"
+	DefaultReserve   = "current"
 )
 
 // Defaults fills in what was left out. It changes nothing that Validate finds
@@ -25,6 +29,10 @@ func (w *Workload) Defaults() {
 	setDefault(&w.Seed, DefaultSeed)
 	setDefault(&w.Input.Source, DefaultSource)
 	setDefault(&w.Input.Map.Parallel, 1)
+	if w.Input.Interleave.Cycle > 0 {
+		setDefault(&w.Input.Interleave.Block, 1)
+		setDefault(&w.Input.Interleave.Parallel, 1)
+	}
 	if w.Train != nil {
 		t := *w.Train
 		t.defaults()
@@ -46,11 +54,13 @@ func (w *Workload) Defaults() {
 func (t *Train) defaults() {
 	setDefault(&t.Optimizer, DefaultOptimizer)
 	setDefault(&t.Precision, DefaultPrecision)
-	rate := 0.1
-	if t.Optimizer == "adam" {
-		rate = 0.002
-	}
-	setDefault(&t.LearningRate, rate)
+	setDefault(&t.LearningRate, learningRates[t.Optimizer])
+}
+
+// learningRates are the defaults by optimizer: they let the small models of
+// the zoo learn the digits, and are otherwise of no account.
+var learningRates = map[string]float64{
+	"sgd": 0.1, "momentum": 0.01, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.002, "adamw": 0.002, "amsgrad": 0.002,
 }
 
 func setDefault[T comparable](to *T, value T) {
@@ -68,6 +78,14 @@ func (w *Workload) Clone() *Workload {
 		c.Train = &t
 	}
 	c.Batch = slices.Clone(w.Batch)
+	c.Image = slices.Clone(w.Image)
+	c.Sequence = slices.Clone(w.Sequence)
+	c.Keep = slices.Clone(w.Keep)
+	c.Env = slices.Clone(w.Env)
+	if w.Optimize != nil {
+		o := *w.Optimize
+		c.Optimize = &o
+	}
 	c.Devices = slices.Clone(w.Devices)
 	for i := range c.Devices {
 		c.Devices[i].Logical = slices.Clone(c.Devices[i].Logical)
@@ -80,11 +98,50 @@ func (w *Workload) Clone() *Workload {
 	return &c
 }
 
-// Accelerators is how many GPUs a program sees: every logical device counts.
+// Accelerators is how many logical accelerators a program sees, of all kinds:
+// every logical device of every visible card counts.
 func (w *Workload) Accelerators() int {
 	n := 0
 	for i := range w.Devices {
-		n += max(1, len(w.Devices[i].Logical))
+		n += w.Devices[i].Count()
 	}
 	return n
+}
+
+// accelerators is the same for one type of device.
+func (w *Workload) accelerators(typ string) int {
+	n := 0
+	for i := range w.Devices {
+		if d := &w.Devices[i]; d.Type() == typ {
+			n += d.Count()
+		}
+	}
+	return n
+}
+
+// Count is how many logical devices are made of the card.
+func (d *Device) Count() int {
+	if d.Hidden {
+		return 0
+	}
+	return max(1, len(d.Logical), d.Virtual)
+}
+
+// Type is the device type as names have it: GPU, TPU.
+func (d *Device) Type() string {
+	if d.Kind == "tpu" {
+		return "TPU"
+	}
+	return "GPU"
+}
+
+// Variable is the value of an environment variable of the workload, and
+// whether it is set.
+func (w *Workload) Variable(name string) (value string, set bool) {
+	for _, e := range w.Env {
+		if n, v, _ := strings.Cut(e, "="); n == name {
+			value, set = v, true
+		}
+	}
+	return value, set
 }

@@ -41,6 +41,79 @@ func size[T any](name string, least int64, at func(*T) *int64) field[T] {
 	}
 }
 
+// sides is a list of whole numbers of at least 1; an empty one is refused.
+func sides[T any](name, what string, at func(*T) *[]int) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatList(*at(t), strconv.Itoa) },
+		func(t *T, v string) error {
+			list, err := parseList(v, func(s string) (int, error) { return parseCount(s, 1) })
+			if err == nil && len(list) == 0 {
+				err = errors.New("an empty list: write the " + what)
+			}
+			return assign(at(t))(list, err)
+		},
+	}
+}
+
+// words is a list of words.
+func words[T any](name string, at func(*T) *[]string) field[T] {
+	return field[T]{
+		name, func(t *T) string { return strings.Join(*at(t), " ") },
+		func(t *T, v string) error { return assign(at(t))(parseWords(v)) },
+	}
+}
+
+// duration is a time in nanoseconds, written with its unit.
+func duration[T any](name string, at func(*T) *int64) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatDuration(*at(t)) },
+		func(t *T, v string) error { return assign(at(t))(parseDuration(v)) },
+	}
+}
+
+// flag is true or false, of which false is the default.
+func flag[T any](name string, at func(*T) *bool) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatBool(*at(t)) },
+		func(t *T, v string) error { return assign(at(t))(parseBool(v)) },
+	}
+}
+
+// choice3 is true, false or not said.
+func choice3[T any](name string, at func(*T) **bool) field[T] {
+	return field[T]{
+		name, func(t *T) string {
+			if *at(t) == nil {
+				return ""
+			}
+			return strconv.FormatBool(**at(t))
+		},
+		func(t *T, v string) error {
+			on, err := parseBool(v)
+			if err == nil {
+				*at(t) = &on
+			}
+			return err
+		},
+	}
+}
+
+// number is a number above 0, of which zero is the default.
+func number[T any](name string, at func(*T) *float64) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatFloat(*at(t)) },
+		func(t *T, v string) error { return assign(at(t))(parseRate(v)) },
+	}
+}
+
+// automatic is a count of at least least, or "auto".
+func automatic[T any](name, what string, least int, at func(*T) *int) field[T] {
+	return field[T]{
+		name, func(t *T) string { return formatAuto(*at(t)) },
+		func(t *T, v string) error { return assign(at(t))(parseAuto(v, what, least)) },
+	}
+}
+
 // assign stores what was read unless reading failed.
 func assign[V any](to *V) func(V, error) error {
 	return func(v V, err error) error {
@@ -58,57 +131,52 @@ var plainFields = []field[Workload]{
 	text("model", func(w *Workload) *string { return &w.Model }),
 	{"mode", func(w *Workload) string { return string(w.Mode) }, func(w *Workload, v string) error { w.Mode = Mode(v); return nil }},
 	{"train", func(w *Workload) string { return onlyOn(w.Train != nil) }, setTrain},
-	{
-		"batch",
-		func(w *Workload) string { return formatList(w.Batch, strconv.Itoa) },
-		func(w *Workload, v string) error {
-			list, err := parseList(v, func(s string) (int, error) { return parseCount(s, 1) })
-			if err == nil && len(list) == 0 {
-				err = errors.New("an empty list: write the samples per step, such as 32 or [32, 48]")
-			}
-			return assign(&w.Batch)(list, err)
-		},
-	},
+	text("precision", func(w *Workload) *string { return &w.Precision }),
+	sides("batch", "samples per step, such as 32 or [32, 48]", func(w *Workload) *[]int { return &w.Batch }),
+	sides("image", "side of the images in pixels, such as 224 or [512, 572]", func(w *Workload) *[]int { return &w.Image }),
+	sides("sequence", "tokens per sample, such as 128 or [64, 128]", func(w *Workload) *[]int { return &w.Sequence }),
 	count("steps", 1, func(w *Workload) *int { return &w.Steps }),
 	{"seed", func(w *Workload) string { return formatSeed(w.Seed) }, func(w *Workload, v string) error { return assign(&w.Seed)(parseSeed(v)) }},
+	choice3("optimize", func(w *Workload) **bool { return &w.Optimize }),
+	words("keep", func(w *Workload) *[]string { return &w.Keep }),
+	{"copy_policy", func(w *Workload) string { return string(w.CopyPolicy) }, func(w *Workload, v string) error { w.CopyPolicy = CopyPolicy(v); return nil }},
+	words("env", func(w *Workload) *[]string { return &w.Env }),
 	text("input.source", func(w *Workload) *string { return &w.Input.Source }),
-	count("input.map.parallel", 1, func(w *Workload) *int { return &w.Input.Map.Parallel }),
-	{
-		"input.map.cost",
-		func(w *Workload) string { return formatDuration(w.Input.Map.Cost) },
-		func(w *Workload, v string) error { return assign(&w.Input.Map.Cost)(parseDuration(v)) },
-	},
+	duration("input.open_cost", func(w *Workload) *int64 { return &w.Input.OpenCost }),
+	duration("input.fetch_cost", func(w *Workload) *int64 { return &w.Input.FetchCost }),
+	count("input.skip", 0, func(w *Workload) *int { return &w.Input.Skip }),
+	count("input.take", 1, func(w *Workload) *int { return &w.Input.Take }),
+	count("input.interleave.cycle", 1, func(w *Workload) *int { return &w.Input.Interleave.Cycle }),
+	count("input.interleave.block", 1, func(w *Workload) *int { return &w.Input.Interleave.Block }),
+	count("input.interleave.parallel", 1, func(w *Workload) *int { return &w.Input.Interleave.Parallel }),
+	flag("input.cache", func(w *Workload) *bool { return &w.Input.Cache }),
+	automatic("input.map.parallel", "calls", 1, func(w *Workload) *int { return &w.Input.Map.Parallel }),
+	duration("input.map.cost", func(w *Workload) *int64 { return &w.Input.Map.Cost }),
 	count("input.shuffle", 0, func(w *Workload) *int { return &w.Input.Shuffle }),
-	{"input.prefetch", func(w *Workload) string { return formatPrefetch(w.Input.Prefetch) }, func(w *Workload, v string) error { return assign(&w.Input.Prefetch)(parsePrefetch(v)) }},
-	{
-		"placement.soft",
-		func(w *Workload) string {
-			if w.Placement.Soft == nil {
-				return ""
-			}
-			return strconv.FormatBool(*w.Placement.Soft)
-		},
-		func(w *Workload, v string) error {
-			on, err := parseBool(v)
-			if err == nil {
-				w.Placement.Soft = &on
-			}
-			return err
-		},
-	},
+	count("input.repeat", 1, func(w *Workload) *int { return &w.Input.Repeat }),
+	flag("input.drop_remainder", func(w *Workload) *bool { return &w.Input.DropRemainder }),
+	automatic("input.prefetch", "batches", 0, func(w *Workload) *int { return &w.Input.Prefetch }),
+	count("input.prefetch_to_device", 0, func(w *Workload) *int { return &w.Input.PrefetchToDevice }),
+	size("input.ram_budget", 1, func(w *Workload) *int64 { return &w.Input.RAMBudget }),
+	choice3("placement.soft", func(w *Workload) **bool { return &w.Placement.Soft }),
+	flag("placement.log", func(w *Workload) *bool { return &w.Placement.Log }),
 }
 
 var trainFields = []field[Train]{
 	text("optimizer", func(t *Train) *string { return &t.Optimizer }),
-	{"learning_rate", func(t *Train) string { return formatFloat(t.LearningRate) }, func(t *Train, v string) error { return assign(&t.LearningRate)(parseRate(v)) }},
+	number("learning_rate", func(t *Train) *float64 { return &t.LearningRate }),
 	text("precision", func(t *Train) *string { return &t.Precision }),
+	text("checkpoint", func(t *Train) *string { return &t.Checkpoint }),
+	text("swap", func(t *Train) *string { return &t.Swap }),
+	number("clip", func(t *Train) *float64 { return &t.Clip }),
 }
 
 var deviceFields = []field[Device]{
 	text("kind", func(d *Device) *string { return &d.Kind }),
 	text("preset", func(d *Device) *string { return &d.Preset }),
 	text("card", func(d *Device) *string { return &d.Card }),
-	{"growth", func(d *Device) string { return formatBool(d.Growth) }, func(d *Device, v string) error { return assign(&d.Growth)(parseBool(v)) }},
+	flag("hidden", func(d *Device) *bool { return &d.Hidden }),
+	flag("growth", func(d *Device) *bool { return &d.Growth }),
 	size("memory_limit", 1, func(d *Device) *int64 { return &d.MemoryLimit }),
 	{
 		"logical",
@@ -117,6 +185,11 @@ var deviceFields = []field[Device]{
 			return assign(&d.Logical)(parseList(v, func(s string) (int64, error) { return parseSize(s, 1) }))
 		},
 	},
+	count("virtual", 1, func(d *Device) *int { return &d.Virtual }),
+	number("fraction", func(d *Device) *float64 { return &d.Fraction }),
+	flag("unified", func(d *Device) *bool { return &d.Unified }),
+	text("reserve_rule", func(d *Device) *string { return &d.ReserveRule }),
+	text("peer", func(d *Device) *string { return &d.Peer }),
 	size("held", 0, func(d *Device) *int64 { return &d.Held }),
 	text("allocator", func(d *Device) *string { return &d.Allocator }),
 }
@@ -162,23 +235,23 @@ func parseSeed(s string) (uint64, error) {
 	return n, nil
 }
 
-// Auto is the value of Input.Prefetch that lets the buffer grow.
+// Auto is the value of a count that the runtime chooses by itself.
 const Auto = -1
 
-func formatPrefetch(n int) string {
+func formatAuto(n int) string {
 	if n == Auto {
 		return "auto"
 	}
 	return formatInt(n)
 }
 
-func parsePrefetch(s string) (int, error) {
+func parseAuto(s, what string, least int) (int, error) {
 	if strings.TrimSpace(s) == "auto" {
 		return Auto, nil
 	}
-	n, err := parseCount(s, 0)
+	n, err := parseCount(s, least)
 	if err != nil {
-		return 0, errors.New(quote(s) + ` is neither a number of batches nor "auto"`)
+		return 0, errors.New(quote(s) + " is neither a number of " + what + ` nor "auto"`)
 	}
 	return n, nil
 }

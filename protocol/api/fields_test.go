@@ -67,19 +67,43 @@ func TestFlatFormAndBack(t *testing.T) {
 
 func randomWorkload(rng *rand.Rand) *Workload {
 	pick := func(s ...string) string { return s[rng.IntN(len(s))] }
+	flip := func() bool { return rng.IntN(2) == 0 }
+	maybe := func() *bool {
+		b := flip()
+		if flip() {
+			return nil
+		}
+		return &b
+	}
 	w := &Workload{
-		Name: pick("", "a\nb", "\"quoted\"", "x=y"), Model: pick("mlp", "lenet5"), Mode: Mode(pick("", "eager", "graph")),
-		Steps: rng.IntN(3), Seed: rng.Uint64N(3),
-		Input: Input{Source: pick("", "digits"), Map: Map{rng.IntN(3), rng.Int64N(5_000_000)}, Shuffle: rng.IntN(9), Prefetch: rng.IntN(4) - 1},
+		Name: pick("", "a\nb", "\"quoted\"", "x=y"), Model: pick("mlp", "lenet5"), Mode: Mode(pick("", "eager", "graph", "planned")),
+		Steps: rng.IntN(3), Seed: rng.Uint64N(3), Precision: pick("", "float16"), Optimize: maybe(), CopyPolicy: CopyPolicy(pick("", "warn")),
+		Input: Input{
+			Source: pick("", "digits"), OpenCost: rng.Int64N(2) * 1500, FetchCost: rng.Int64N(5_000_000), Skip: rng.IntN(3), Take: rng.IntN(3),
+			Interleave: Interleave{rng.IntN(3), rng.IntN(3), rng.IntN(3)}, Cache: flip(), Map: Map{rng.IntN(4) - 1, rng.Int64N(5_000_000)},
+			Shuffle: rng.IntN(9), Repeat: rng.IntN(3), DropRemainder: flip(), Prefetch: rng.IntN(4) - 1, PrefetchToDevice: rng.IntN(3),
+			RAMBudget: rng.Int64N(3) << 20,
+		},
 	}
 	for range rng.IntN(3) {
 		w.Batch = append(w.Batch, 1+rng.IntN(99))
+		w.Image = append(w.Image, 1+rng.IntN(99))
+		w.Sequence = append(w.Sequence, 1+rng.IntN(99))
+		w.Keep = append(w.Keep, pick("*/Relu", "a", "b,c"))
+		w.Env = append(w.Env, pick("A=1", "CUDA_VISIBLE_DEVICES=1,0", "TF=", "x"))
 	}
-	if rng.IntN(2) == 0 {
-		w.Train = &Train{pick("", "sgd", "adam"), float64(rng.IntN(3)) / 7, pick("", "float32")}
+	if flip() {
+		w.Train = &Train{
+			Optimizer: pick("", "sgd", "adam"), LearningRate: float64(rng.IntN(3)) / 7, Precision: pick("", "float32"),
+			Checkpoint: pick("", "sqrt", "4"), Swap: pick("", "auto"), Clip: float64(rng.IntN(3)) / 7,
+		}
 	}
 	for range rng.IntN(4) {
-		d := Device{Kind: pick("", "gpu"), Preset: pick("", "t4"), Card: pick("", "c#1"), Growth: rng.IntN(2) == 0, MemoryLimit: rng.Int64N(3) << 30, Held: rng.Int64N(1 << 40)}
+		d := Device{
+			Kind: pick("", "gpu", "tpu"), Preset: pick("", "t4"), Card: pick("", "c#1"), Hidden: flip(), Growth: flip(),
+			MemoryLimit: rng.Int64N(3) << 30, Held: rng.Int64N(1 << 40), Virtual: rng.IntN(3), Fraction: float64(rng.IntN(3)) / 7,
+			Unified: flip(), ReserveRule: pick("", "tf2.1"), Peer: pick("", "nvlink"),
+		}
 		for range rng.IntN(3) {
 			d.Logical = append(d.Logical, 1+rng.Int64N(1<<32))
 		}
@@ -88,10 +112,7 @@ func randomWorkload(rng *rand.Rand) *Workload {
 	for range rng.IntN(3) {
 		w.Placement.Rules = append(w.Placement.Rules, Rule{pick("", "a*"), pick("", "/GPU:0")})
 	}
-	if rng.IntN(2) == 0 {
-		soft := rng.IntN(2) == 0
-		w.Placement.Soft = &soft
-	}
+	w.Placement.Soft, w.Placement.Log = maybe(), flip()
 	return w
 }
 
@@ -185,7 +206,7 @@ func TestEveryPathIsSettable(t *testing.T) {
 		w := new(Workload)
 		path := strings.ReplaceAll(p, ".N.", ".0.")
 		worked := 0
-		for _, v := range []string{"graph", "1", "1GiB", "on", "1ms"} {
+		for _, v := range []string{"graph", "1", "1GiB", "on", "1ms", "2"} {
 			if w.Set(path, v) == nil {
 				worked++
 				if got, ok := w.Fields().Get(path); path != "train" && (!ok || got == "") {
@@ -215,6 +236,56 @@ func TestDefaultsAreValidAndStable(t *testing.T) {
 	}
 }
 
+// An old timeline's settings still mean what they meant.
+func TestOldFlatFormStillDecodes(t *testing.T) {
+	const old = `name=demo
+model=lenet5
+mode=graph
+train=on
+train.optimizer=adam
+train.learning_rate=0.002
+train.precision=float32
+batch=1024
+steps=14
+seed=1
+input.source=digits
+input.map.parallel=4
+input.map.cost=4us
+input.shuffle=512
+input.prefetch=2
+devices.0.kind=gpu
+devices.0.preset=lab-256m
+devices.0.card=lab-256m#0
+devices.0.growth=true
+devices.0.allocator=bfc
+placement.soft=true
+`
+	f, err := event.ParseFields(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, problems := FromFields(f)
+	if problems = append(problems, w.Validate(Known{})...); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	w.Defaults()
+	if got := w.Fields().Encode(); got != old {
+		t.Errorf("defaults that old files lack would be written into them:\n%s", got)
+	}
+}
+
+func TestAcceleratorsCountByKind(t *testing.T) {
+	w := &Workload{Devices: []Device{
+		{Logical: []int64{1, 2}}, {Hidden: true, Logical: []int64{1, 2}}, {Virtual: 3}, {Kind: "tpu"}, {},
+	}}
+	if all, gpus, tpus := w.Accelerators(), w.accelerators("GPU"), w.accelerators("TPU"); all != 7 || gpus != 6 || tpus != 1 {
+		t.Errorf("%d accelerators, %d GPUs, %d TPUs", all, gpus, tpus)
+	}
+	if l := w.deviceList(); !strings.HasSuffix(l, "/GPU:5, /TPU:0") {
+		t.Error(l)
+	}
+}
+
 func TestParseDevice(t *testing.T) {
 	tests := []struct {
 		name, kind string
@@ -229,7 +300,8 @@ func TestParseDevice(t *testing.T) {
 		{"/GPU", "GPU", -1, true},
 		{"/GPU:*", "GPU", -1, true},
 		{"/job:worker/device:GPU:0", "", 0, false},
-		{"/TPU:0", "", 0, false},
+		{"/TPU:0", "TPU", 0, true},
+		{"/XPU:0", "", 0, false},
 		{"/GPU:x", "", 0, false},
 		{"/GPU:-1", "", 0, false},
 		{"/GPU:0/CPU:0", "", 0, false},
@@ -248,6 +320,7 @@ func TestParseDevice(t *testing.T) {
 func FuzzFromFields(f *testing.F) {
 	f.Add("model=mlp\ndevices.0.preset=t4\nbatch=1,2\n")
 	f.Add("train=on\ntrain.learning_rate=1e-3\nplacement.rules.0.match=*\ninput.map.cost=3ms\n")
+	f.Add("keep=a* b/c\nenv=CUDA_VISIBLE_DEVICES=1,0\nimage=[512,572]\noptimize=off\ninput.map.parallel=auto\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		fields, err := event.ParseFields(text)
 		if err != nil {

@@ -19,6 +19,11 @@ const (
 	MaxPrefetch = 4096
 	MaxParallel = 1024
 	MaxName     = 200 // bytes
+	MaxImage    = 4096
+	MaxSequence = 1 << 16
+	MaxVirtual  = 16
+	MaxElements = 1 << 30 // that take and skip name
+	MaxFraction = 64
 )
 
 // Known is what the program that runs a workload offers: names that this
@@ -52,36 +57,136 @@ func (w *Workload) validateRun(p *Problems, known Known) {
 	case len(known.Models) > 0 && !slices.Contains(known.Models, w.Model):
 		p.add("model", unknown("model", w.Model, known.Models))
 	}
-	choice(p, "mode", string(w.Mode), string(Eager), string(Graph))
+	choice(p, "mode", string(w.Mode), string(Eager), string(Graph), string(Planned))
 	if t := w.Train; t != nil {
-		choice(p, "train.optimizer", t.Optimizer, "sgd", "adam")
-		if t.LearningRate < 0 || math.IsNaN(t.LearningRate) || math.IsInf(t.LearningRate, 0) {
-			p.add("train.learning_rate", formatFloat(t.LearningRate), " is impossible: expected a number above 0, such as 0.01")
-		}
-		choice(p, "train.precision", t.Precision, "float32")
-	}
-	for _, b := range w.Batch {
-		if b < 1 || b > MaxBatch {
-			p.add("batch", itoa(b), " samples are impossible: expected 1 to ", itoa(MaxBatch))
+		t.validate(p)
+		if w.Precision != "" {
+			p.add("precision", "precision is that of inference: with train, write train: {precision: float32}")
 		}
 	}
+	choice(p, "precision", w.Precision, "float32", "float64", "float16", "bfloat16")
+	allWithin(p, "batch", " samples are impossible: expected 1 to ", w.Batch, MaxBatch)
+	allWithin(p, "image", " pixels are impossible: expected 1 to ", w.Image, MaxImage)
+	allWithin(p, "sequence", " tokens are impossible: expected 1 to ", w.Sequence, MaxSequence)
 	within(p, "steps", w.Steps, 0, MaxSteps)
+	w.validateExecution(p)
+}
+
+// validateExecution checks what only some modes know.
+func (w *Workload) validateExecution(p *Problems) {
+	if w.Optimize != nil && *w.Optimize && w.Mode == Eager {
+		p.add("optimize", "eager execution has no graph to rewrite: write mode: graph, or remove optimize")
+	}
+	for _, k := range w.Keep {
+		if k == "" || strings.ContainsAny(k, " \t\n\r[]") {
+			p.add("keep", quote(k), ` is no pattern of op names: write one such as "*/Relu"`)
+		}
+	}
+	choice(p, "copy_policy", string(w.CopyPolicy), string(CopySilent), string(CopySilentForInt32), string(CopyWarn), string(CopyExplicit))
+	if w.CopyPolicy != "" && w.CopyPolicy != CopySilent && (w.Mode == Graph || w.Mode == Planned || w.Mode == "") {
+		p.add("copy_policy", "only eager execution has a copy policy: a graph copies by send and receive. Write mode: eager, or remove copy_policy")
+	}
+	w.validateEnv(p)
+}
+
+// EnvNames are the environment variables that a workload can set.
+var EnvNames = []string{
+	"CUDA_VISIBLE_DEVICES", "TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "TF_EAGER_ENABLE_SMALL_TENSOR_CPU_PINNING",
+	"TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_UNIFIED_MEMORY", "TF_GPU_HOST_MEM_LIMIT_IN_MB",
+}
+
+func (w *Workload) validateEnv(p *Problems) {
+	seen := make(map[string]bool, len(w.Env))
+	for _, e := range w.Env {
+		name, value, ok := strings.Cut(e, "=")
+		switch {
+		case !ok || name == "":
+			p.add("env", quote(e), " is not NAME=VALUE")
+		case !slices.Contains(EnvNames, name):
+			p.add("env", unknown("environment variable", name, EnvNames))
+		case seen[name]:
+			p.add("env", name, " is set twice: keep one")
+		case strings.ContainsAny(value, " \t\n\r[]"):
+			p.add("env", quote(e), " has a value with blanks or brackets, which none of these variables takes")
+		}
+		seen[name] = true
+	}
+}
+
+func (t *Train) validate(p *Problems) {
+	choice(p, "train.optimizer", t.Optimizer, "sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "amsgrad")
+	positive(p, "train.learning_rate", t.LearningRate, "0.01")
+	choice(p, "train.precision", t.Precision, "float32", "float64", "mixed_float16", "mixed_bfloat16")
+	if _, err := t.Every(); err != nil {
+		choice(p, "train.checkpoint", t.Checkpoint, "none", "sqrt", "selective", "or a number k: every k-th block")
+	}
+	choice(p, "train.swap", t.Swap, "none", "activations", "auto")
+	positive(p, "train.clip", t.Clip, "1.0")
+}
+
+// Every is the number of Checkpoint where it is one: every k-th block is kept;
+// 0 where it is a word.
+func (t *Train) Every() (int, error) {
+	switch t.Checkpoint {
+	case "", "none", "sqrt", "selective":
+		return 0, nil
+	}
+	return parseCount(t.Checkpoint, 1)
+}
+
+func positive(p *Problems, path string, f float64, example string) {
+	if f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+		p.add(path, formatFloat(f), " is impossible: expected a number above 0, such as ", example)
+	}
+}
+
+func allWithin(p *Problems, path, message string, list []int, most int) {
+	for _, n := range list {
+		if n < 1 || n > most {
+			p.add(path, itoa(n), message, itoa(most))
+		}
+	}
 }
 
 func (w *Workload) validateInput(p *Problems) {
 	in := &w.Input
 	choice(p, "input.source", in.Source, "digits", "synthetic")
-	within(p, "input.map.parallel", in.Map.Parallel, 0, MaxParallel)
-	if in.Map.Cost < 0 {
-		p.add("input.map.cost", strconv.FormatInt(in.Map.Cost, 10), " ns is impossible: a duration is at least 0s")
+	notNegative(p, "input.open_cost", in.OpenCost)
+	notNegative(p, "input.fetch_cost", in.FetchCost)
+	within(p, "input.skip", in.Skip, 0, MaxElements)
+	within(p, "input.take", in.Take, 0, MaxElements)
+	within(p, "input.interleave.cycle", in.Interleave.Cycle, 0, MaxParallel)
+	within(p, "input.interleave.block", in.Interleave.Block, 0, MaxShuffle)
+	within(p, "input.interleave.parallel", in.Interleave.Parallel, 0, MaxParallel)
+	switch i := in.Interleave; {
+	case i.Cycle == 0 && (i.Block != 0 || i.Parallel != 0):
+		p.add("input.interleave.cycle", "missing: say how many files are open at a time")
+	case i.Parallel > i.Cycle:
+		p.add("input.interleave.parallel", itoa(i.Parallel), " calls are more than the ", itoa(i.Cycle), " files of the cycle: TensorFlow answers InvalidArgument")
 	}
+	within(p, "input.map.parallel", in.Map.Parallel, Auto, MaxParallel)
+	notNegative(p, "input.map.cost", in.Map.Cost)
 	within(p, "input.shuffle", in.Shuffle, 0, MaxShuffle)
+	within(p, "input.repeat", in.Repeat, 0, MaxSteps)
 	within(p, "input.prefetch", in.Prefetch, Auto, MaxPrefetch)
+	within(p, "input.prefetch_to_device", in.PrefetchToDevice, 0, MaxPrefetch)
+	if in.PrefetchToDevice > 0 && w.Accelerators() == 0 {
+		p.add("input.prefetch_to_device", "there is no accelerator to prefetch to: add a device, or remove it")
+	}
+	if in.RAMBudget < 0 {
+		p.add("input.ram_budget", strconv.FormatInt(in.RAMBudget, 10), " bytes are impossible: leave it out for no limit")
+	}
+}
+
+func notNegative(p *Problems, path string, nanos int64) {
+	if nanos < 0 {
+		p.add(path, strconv.FormatInt(nanos, 10), " ns is impossible: a duration is at least 0s")
+	}
 }
 
 func (d *Device) validate(p *Problems, path string, known Known) {
 	at := func(name string) string { return path + "." + name }
-	choice(p, at("kind"), d.Kind, "gpu")
+	choice(p, at("kind"), d.Kind, "gpu", "tpu")
 	switch {
 	case d.Preset == "":
 		p.add(at("preset"), "missing: say which device, one of ", strings.Join(known.Presets, ", "))
@@ -101,7 +206,45 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 			p.add(at("logical"), strconv.FormatInt(l, 10), " bytes are impossible: each logical device needs a size, such as 1GiB")
 		}
 	}
+	within(p, at("virtual"), d.Virtual, 0, MaxVirtual)
+	if d.Fraction < 0 || d.Fraction > MaxFraction || math.IsNaN(d.Fraction) {
+		p.add(at("fraction"), formatFloat(d.Fraction), " is impossible: expected a part of the card's memory, such as 0.5")
+	}
+	choice(p, at("reserve_rule"), d.ReserveRule, "current", "tf2.1")
+	choice(p, at("peer"), d.Peer, "nvlink", "pcie")
 	d.validateConflicts(p, at)
+	d.validateParts(p, at)
+}
+
+// validateParts checks the ways to share a card out against each other.
+func (d *Device) validateParts(p *Problems, at func(string) string) {
+	limited := ""
+	switch {
+	case len(d.Logical) > 0:
+		limited = "logical"
+	case d.MemoryLimit != 0:
+		limited = "memory_limit"
+	}
+	if limited != "" && d.Fraction != 0 {
+		p.add(at("fraction"), "fraction and ", limited, " exclude each other: TensorFlow answers InvalidArgument to a fraction together with virtual devices. Remove one of the two")
+	}
+	if limited != "" && d.Virtual > 1 {
+		p.add(at("virtual"), "virtual and ", limited, " exclude each other: write the sizes as logical: [1GiB, 1GiB], or virtual: 2 for equal parts")
+	}
+	if d.Kind != "tpu" {
+		return
+	}
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{
+		{"growth", d.Growth}, {"memory_limit", d.MemoryLimit != 0}, {"logical", len(d.Logical) > 0}, {"virtual", d.Virtual > 1},
+		{"fraction", d.Fraction != 0}, {"unified", d.Unified}, {"reserve_rule", d.ReserveRule != "" && d.ReserveRule != DefaultReserve},
+	} {
+		if x.set {
+			p.add(at(x.name), x.name, " is for GPUs: TensorFlow answers ValueError for another kind of device. Remove it")
+		}
+	}
 }
 
 func (d *Device) validateConflicts(p *Problems, at func(string) string) {
@@ -120,10 +263,15 @@ func (d *Device) validateConflicts(p *Problems, at func(string) string) {
 // initialises.
 func (w *Workload) validateTogether(p *Problems) {
 	cards := make(map[string]int, len(w.Devices))
-	logicalAt := -1
+	logicalAt, first := -1, -1
 	for i := range w.Devices {
 		d := &w.Devices[i]
-		if d.MemoryLimit != 0 || len(d.Logical) > 0 {
+		if first < 0 && d.Type() == "GPU" && !d.Hidden {
+			first = i
+		}
+		if d.Hidden {
+			// Set, but never looked at; the card is still a card.
+		} else if d.MemoryLimit != 0 || len(d.Logical) > 0 {
 			logicalAt = i
 		}
 		if d.Card == "" {
@@ -136,12 +284,18 @@ func (w *Workload) validateTogether(p *Problems) {
 	}
 	for i := range w.Devices {
 		d := &w.Devices[i]
-		path := "devices." + itoa(i) + ".growth"
+		if d.Hidden || d.Type() != "GPU" {
+			continue // growth is compared among visible GPUs only
+		}
+		path := "devices." + itoa(i)
 		switch {
 		case logicalAt >= 0 && logicalAt != i && d.Growth && d.MemoryLimit == 0 && len(d.Logical) == 0:
-			p.add(path, "growth has no effect: TensorFlow sets it for no device once one of them (device ", itoa(logicalAt), ") has memory_limit or logical. Remove growth here, or the limit there")
-		case logicalAt < 0 && d.Growth != w.Devices[0].Growth:
-			p.add(path, "growth cannot differ between devices: TensorFlow answers \"Memory growth cannot differ between GPU devices\" (ValueError). Set it on all or on none")
+			p.add(path+".growth", "growth has no effect: TensorFlow sets it for no device once one of them (device ", itoa(logicalAt), ") has memory_limit or logical. Remove growth here, or the limit there")
+		case logicalAt < 0 && d.Growth != w.Devices[first].Growth:
+			p.add(path+".growth", "growth cannot differ between devices: TensorFlow answers \"Memory growth cannot differ between GPU devices\" (ValueError). Set it on all or on none")
+		}
+		if d.Fraction != w.Devices[first].Fraction && logicalAt < 0 {
+			p.add(path+".fraction", "fraction cannot differ between devices: TensorFlow has one for the process. Write the same on all, or a memory_limit on each")
 		}
 	}
 }
@@ -159,17 +313,27 @@ func (w *Workload) validateRule(p *Problems, i int) {
 	switch {
 	case !ok:
 		p.add(path+".device", quote(r.Device), " is not a device name: expected one of ", w.deviceList())
-	case kind == "CPU" && id <= 0, kind == "GPU" && id < w.Accelerators() && w.Accelerators() > 0, kind == "":
+	case kind == "CPU" && id <= 0, kind == "":
+	case kind != "CPU" && id < w.accelerators(kind) && w.accelerators(kind) > 0:
 	default:
 		p.add(path+".device", quote(r.Device), " does not exist here: this workload has ", w.deviceList())
+	}
+	for j := range i {
+		// The later rule would never be looked at.
+		if o := &w.Placement.Rules[j]; o.Match == r.Match && r.Match != "" && o.Device != r.Device {
+			p.add(path+".match", quote(r.Match), " is on ", quote(o.Device), " by rule ", itoa(j), " already: two rules for the same ops disagree. Remove one of the two")
+			break
+		}
 	}
 }
 
 // deviceList names the devices that a rule can name.
 func (w *Workload) deviceList() string {
 	list := []string{"/CPU:0"}
-	for i := range w.Accelerators() {
-		list = append(list, "/GPU:"+itoa(i))
+	for _, typ := range []string{"GPU", "TPU"} {
+		for i := range w.accelerators(typ) {
+			list = append(list, "/"+typ+":"+itoa(i))
+		}
 	}
 	return strings.Join(list, ", ")
 }
@@ -199,7 +363,7 @@ func parseDevice(name string) (kind string, id int, ok bool) {
 			return "", 0, false
 		}
 		kind = strings.ToUpper(f[0])
-		if kind != "CPU" && kind != "GPU" {
+		if kind != "CPU" && kind != "GPU" && kind != "TPU" {
 			return "", 0, false
 		}
 		if len(f) == 2 && f[1] != "*" {

@@ -131,6 +131,37 @@ func splitList(s string) []string {
 	return strings.Split(s, ",")
 }
 
+// parseWords takes "a b", "[a, b]" and "" apart: words hold no blanks, but may
+// hold a comma that no blank follows.
+func parseWords(s string) ([]string, error) {
+	s = strings.TrimSpace(s)
+	listed := strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]")
+	if listed {
+		s = s[1 : len(s)-1]
+	}
+	list := strings.Fields(s)
+	if len(list) > MaxListed {
+		return nil, errors.New(itoa(len(list)) + " entries are more than the " + itoa(MaxListed) + " that a list may have")
+	}
+	if listed {
+		for i := range list {
+			list[i] = strings.TrimSuffix(list[i], ",")
+		}
+	}
+	for _, w := range list {
+		if w == "" {
+			return nil, errors.New("an empty entry: remove the comma")
+		}
+		if strings.ContainsAny(w, "[]") {
+			return nil, errors.New(quote(w) + ": a bracket has no meaning here, it only encloses the list")
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return list, nil
+}
+
 // parseList reads a list with one reader for every entry.
 func parseList[T any](s string, parse func(string) (T, error)) ([]T, error) {
 	parts := splitList(s)

@@ -11,16 +11,23 @@ package api
 // event of a timeline, all by the field names in the tags. The zero value of
 // an optional field means its default; Defaults fills them in.
 type Workload struct {
-	Name      string    `field:"name"`      // shown to people; default: the model's name
-	Model     string    `field:"model"`     // zoo name: mlp, lenet5
-	Mode      Mode      `field:"mode"`      // eager, graph; default graph
-	Train     *Train    `field:"train"`     // nil: inference
-	Batch     []int     `field:"batch"`     // samples per step; more than one value: steps take them in turn
-	Steps     int       `field:"steps"`     // how many steps to run
-	Seed      uint64    `field:"seed"`      // of initial weights and shuffling; default 1
-	Input     Input     `field:"input"`     //
-	Devices   []Device  `field:"devices"`   // accelerators; empty: CPU only. CPU:0 always exists
-	Placement Placement `field:"placement"` //
+	Name       string     `field:"name"`        // shown to people; default: the model's name
+	Model      string     `field:"model"`       // zoo name: mlp, lenet5, resnet50, …
+	Mode       Mode       `field:"mode"`        // eager, graph, planned; default graph
+	Train      *Train     `field:"train"`       // nil: inference
+	Precision  string     `field:"precision"`   // of inference: float32, float16, …; training has its own
+	Batch      []int      `field:"batch"`       // samples per step; more than one value: steps take them in turn
+	Image      []int      `field:"image"`       // side of the square images in pixels, taken in turn; empty: the model's own
+	Sequence   []int      `field:"sequence"`    // tokens per sample, taken in turn; empty: the model's own
+	Steps      int        `field:"steps"`       // how many steps to run
+	Seed       uint64     `field:"seed"`        // of initial weights and shuffling; default 1
+	Optimize   *bool      `field:"optimize"`    // rewrite graphs before they run, as TensorFlow's grappler does; default false
+	Keep       []string   `field:"keep"`        // patterns of op names whose results the program appends to a list that it never clears: a leak
+	CopyPolicy CopyPolicy `field:"copy_policy"` // eager: what happens to an input that lies on another device; default silent
+	Env        []string   `field:"env"`         // NAME=VALUE: the environment variables of TensorFlow that change memory
+	Input      Input      `field:"input"`       //
+	Devices    []Device   `field:"devices"`     // accelerators; empty: CPU only. CPU:0 always exists
+	Placement  Placement  `field:"placement"`   //
 }
 
 // Mode is a way of executing a program.
@@ -28,39 +35,78 @@ type Mode string
 
 // The modes.
 const (
-	Eager Mode = "eager" // op by op, in program order, tensors live as long as somebody holds them
-	Graph Mode = "graph" // as a tf.function: pruned, first-in first-out, buffers forwarded
+	Eager   Mode = "eager"   // op by op, in program order, tensors live as long as somebody holds them
+	Graph   Mode = "graph"   // as a tf.function: pruned, first-in first-out, buffers forwarded
+	Planned Mode = "planned" // as a graph, with every buffer's place worked out before the first step
+)
+
+// CopyPolicy is tf.config's device policy: what eager execution does with an
+// input that lies on another device than its op.
+type CopyPolicy string
+
+// The policies.
+const (
+	CopySilent         CopyPolicy = "silent"           // copy
+	CopySilentForInt32 CopyPolicy = "silent_for_int32" // copy int32 tensors, refuse others
+	CopyWarn           CopyPolicy = "warn"             // warn, then copy
+	CopyExplicit       CopyPolicy = "explicit"         // an error
 )
 
 // Train says how to train; its absence means inference.
 type Train struct {
-	Optimizer    string  `field:"optimizer"`     // sgd, adam
-	LearningRate float64 `field:"learning_rate"` // default 0.1 for sgd, 0.002 for adam
-	Precision    string  `field:"precision"`     // float32
+	Optimizer    string  `field:"optimizer"`     // sgd, momentum, adagrad, rmsprop, adam, adamw, amsgrad
+	LearningRate float64 `field:"learning_rate"` // default by optimizer
+	Precision    string  `field:"precision"`     // float32, float64, mixed_float16, mixed_bfloat16
+	Checkpoint   string  `field:"checkpoint"`    // none, sqrt, selective, or a number k: every k-th block is kept
+	Swap         string  `field:"swap"`          // none, activations, auto: to host memory between forward and backward
+	Clip         float64 `field:"clip"`          // global norm that gradients are scaled down to; 0: none
 }
 
 // Input is the pipeline that feeds a run.
 type Input struct {
-	Source   string `field:"source"`   // digits (real), synthetic
-	Map      Map    `field:"map"`      // the map stage
-	Shuffle  int    `field:"shuffle"`  // elements in the shuffle buffer; 0: none
-	Prefetch int    `field:"prefetch"` // batches buffered ahead; 0: none, -1 ("auto"): grows when it ran empty
+	Source           string     `field:"source"`             // digits (real), synthetic
+	OpenCost         int64      `field:"open_cost"`          // nanoseconds before a source's first element, for the model of time
+	FetchCost        int64      `field:"fetch_cost"`         // nanoseconds to read one element
+	Skip             int        `field:"skip"`               // elements of the source left out at the beginning
+	Take             int        `field:"take"`               // elements of what is left that are used; 0: all
+	Interleave       Interleave `field:"interleave"`         // reading several files in turn
+	Cache            bool       `field:"cache"`              // keep what was read and mapped in host memory after the first epoch
+	Map              Map        `field:"map"`                // the map stage
+	Shuffle          int        `field:"shuffle"`            // elements in the shuffle buffer; 0: none
+	Repeat           int        `field:"repeat"`             // epochs; 0: for ever
+	DropRemainder    bool       `field:"drop_remainder"`     // no smaller last batch
+	Prefetch         int        `field:"prefetch"`           // batches buffered ahead; 0: none, -1 ("auto"): grows when it ran empty
+	PrefetchToDevice int        `field:"prefetch_to_device"` // batches buffered in the first accelerator's memory; 0: none
+	RAMBudget        int64      `field:"ram_budget"`         // bytes that automatic buffers may take; 0: no limit
+}
+
+// Interleave reads several files at once, so many elements from each in turn.
+type Interleave struct {
+	Cycle    int `field:"cycle"`    // files open at a time; 0: the source is read as one
+	Block    int `field:"block"`    // elements taken from one before the next; default 1
+	Parallel int `field:"parallel"` // files read at the same time; default 1
 }
 
 // Map is the map stage of the pipeline.
 type Map struct {
-	Parallel int   `field:"parallel"` // calls in flight; default 1
+	Parallel int   `field:"parallel"` // calls in flight; default 1; -1 ("auto"): one for each of the host's cores
 	Cost     int64 `field:"cost"`     // nanoseconds an element costs, for the model of time; written as a duration, "300us"
 }
 
 // Device is one accelerator that a run asks for.
 type Device struct {
-	Kind        string  `field:"kind"`         // gpu
+	Kind        string  `field:"kind"`         // gpu, tpu
 	Preset      string  `field:"preset"`       // t4-16g, … : shared/device.Presets
 	Card        string  `field:"card"`         // which physical card; default PRESET#N for the N-th device. Runs that name one card share its memory
+	Hidden      bool    `field:"hidden"`       // physically there but not visible: no logical device is made of it
 	Growth      bool    `field:"growth"`       // allocate as needed
 	MemoryLimit int64   `field:"memory_limit"` // bytes; a logical device with this limit. Excludes growth
 	Logical     []int64 `field:"logical"`      // bytes each: several logical devices on the card. Excludes growth
+	Virtual     int     `field:"virtual"`      // so many logical devices, each with an equal part of the limit
+	Fraction    float64 `field:"fraction"`     // limit as a part of the card's total; above 1 with unified memory. 0: what is free but for the reserve
+	Unified     bool    `field:"unified"`      // managed memory, which may exceed the card
+	ReserveRule string  `field:"reserve_rule"` // what is left to the system: current, tf2.1
+	Peer        string  `field:"peer"`         // the link to other cards: nvlink, pcie; default the preset's
 	Held        int64   `field:"held"`         // bytes that other processes hold on the card
 	Allocator   string  `field:"allocator"`    // bfc
 }
@@ -68,6 +114,7 @@ type Device struct {
 // Placement says where ops go.
 type Placement struct {
 	Soft  *bool  `field:"soft"`  // run elsewhere what cannot run where it was put; default true
+	Log   bool   `field:"log"`   // a log line for every op placed
 	Rules []Rule `field:"rules"` // the first that matches an op's name decides
 }
 

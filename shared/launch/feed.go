@@ -53,6 +53,8 @@ func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) 
 		CopyCost: element * copyCostPerKiB / 1024,
 		Map:      pipeline.Map{Parallel: w.Input.Map.Parallel, Cost: w.Input.Map.Cost},
 		Shuffle:  w.Input.Shuffle, Seed: w.Seed, Batch: w.Batch, Prefetch: w.Input.Prefetch,
+		Epochs: w.Input.Repeat, OpenCost: w.Input.OpenCost, FetchCost: w.Input.FetchCost,
+		DropRemainder: w.Input.DropRemainder, RAMBudget: w.Input.RAMBudget,
 	}
 	if w.Input.Source == "synthetic" {
 		s.Elements, s.SourceBytes = syntheticElements, syntheticBytes

@@ -50,7 +50,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 	for _, p := range o.Machine.Real() {
 		known.Presets = append(known.Presets, p.Name)
 	}
-	if p := w.Validate(known); len(p) > 0 {
+	if p := append(w.Validate(known), beyond(&w)...); len(p) > 0 {
 		return nil, p
 	}
 	w = *w.Clone()

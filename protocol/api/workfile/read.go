@@ -233,17 +233,21 @@ func (r *reader) value(path string, key, n *yaml.Node, depth int) {
 
 func (r *reader) sequence(path string, key, n *yaml.Node, shape shape, depth int) {
 	switch shape {
-	case numbers:
+	case texts, numbers:
 		parts := make([]string, 0, len(n.Content))
 		for _, c := range n.Content {
 			if c = r.enter(path, c, depth+1); c == nil {
 				return
 			}
-			if c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
+			if c.Kind != yaml.ScalarNode || shape == numbers && strings.Contains(c.Value, ",") || shape == texts && (c.Value == "" || strings.ContainsAny(c.Value, " \t\r\n")) {
 				r.fail(path, c, "expected a list of single values, found "+show(c))
 				return
 			}
 			parts = append(parts, c.Value)
+		}
+		if shape == texts {
+			r.set(path, key, strings.Join(parts, " "))
+			return
 		}
 		r.set(path, key, "["+strings.Join(parts, ",")+"]")
 	case entries:
@@ -286,7 +290,7 @@ func (r *reader) wrongShape(path string, key, n *yaml.Node, s shape) {
 		r.fail(path, key, "expected a list, such as [{"+example(path)+"}], found "+show(n))
 	case single:
 		r.fail(path, key, "expected a single value, found "+kindName(n))
-	case numbers:
+	case numbers, texts:
 		r.fail(path, key, "expected one value or a list of them, found "+kindName(n))
 	case unknownShape:
 		r.set(path, key, "") // words the complaint about an unknown field

@@ -15,22 +15,43 @@ const whole = `# everything
 name: my run
 model: lenet5
 mode: eager
-train: {optimizer: sgd, learning_rate: 0.05, precision: float32}
+train: {optimizer: sgd, learning_rate: 0.05, precision: float32, checkpoint: 4, swap: auto, clip: 1.5}
 batch: [32, 48]
+image: [512, 572]
+sequence: 128
+optimize: false
+keep: ["*/Relu", "fc*"]
+copy_policy: silent_for_int32
+env: ["CUDA_VISIBLE_DEVICES=1,0", TF_FORCE_GPU_ALLOW_GROWTH=true]
 steps: 7
 seed: 9
 input:
   source: digits
-  map: {parallel: 4, cost: 300us}
+  open_cost: 2ms
+  fetch_cost: 1us
+  skip: 5
+  take: 1000
+  interleave: {cycle: 4, block: 16, parallel: 2}
+  cache: true
+  map: {parallel: auto, cost: 300us}
   shuffle: 1024
+  repeat: 3
+  drop_remainder: true
   prefetch: auto
+  prefetch_to_device: 1
+  ram_budget: 64MiB
 devices:
   - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: bfc}
   - preset: a100-40g
     card: mine
     logical: [1GiB, 512 MiB]
+    unified: true
+    reserve_rule: tf2.1
+    peer: pcie
+  - {preset: a100-40g, hidden: true, virtual: 2, fraction: 0.5}
 placement:
   soft: false
+  log: true
   rules:
     - {match: "conv2/*", device: "/GPU:2"}
     - match: "fc*"
@@ -41,14 +62,21 @@ func wholeWorkload() *api.Workload {
 	no := false
 	return &api.Workload{
 		Name: "my run", Model: "lenet5", Mode: api.Eager,
-		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32"},
-		Batch: []int{32, 48}, Steps: 7, Seed: 9,
-		Input: api.Input{Source: "digits", Map: api.Map{Parallel: 4, Cost: 300_000}, Shuffle: 1024, Prefetch: api.Auto},
+		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Clip: 1.5},
+		Batch: []int{32, 48}, Image: []int{512, 572}, Sequence: []int{128}, Steps: 7, Seed: 9, Optimize: &no,
+		Keep: []string{"*/Relu", "fc*"}, CopyPolicy: api.CopySilentForInt32,
+		Env: []string{"CUDA_VISIBLE_DEVICES=1,0", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
+		Input: api.Input{
+			Source: "digits", OpenCost: 2_000_000, FetchCost: 1000, Skip: 5, Take: 1000, Interleave: api.Interleave{Cycle: 4, Block: 16, Parallel: 2},
+			Cache: true, Map: api.Map{Parallel: api.Auto, Cost: 300_000}, Shuffle: 1024, Repeat: 3, DropRemainder: true,
+			Prefetch: api.Auto, PrefetchToDevice: 1, RAMBudget: 64 << 20,
+		},
 		Devices: []api.Device{
 			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "bfc"},
-			{Preset: "a100-40g", Card: "mine", Logical: []int64{1 << 30, 512 << 20}},
+			{Preset: "a100-40g", Card: "mine", Logical: []int64{1 << 30, 512 << 20}, Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
+			{Preset: "a100-40g", Hidden: true, Virtual: 2, Fraction: 0.5},
 		},
-		Placement: api.Placement{Soft: &no, Rules: []api.Rule{{Match: "conv2/*", Device: "/GPU:2"}, {Match: "fc*", Device: "/CPU:0"}}},
+		Placement: api.Placement{Soft: &no, Log: true, Rules: []api.Rule{{Match: "conv2/*", Device: "/GPU:2"}, {Match: "fc*", Device: "/CPU:0"}}},
 	}
 }
 
@@ -110,8 +138,41 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 		{"growth beside a limit", "model: mlp\ndevices:\n  - {preset: t4-16g, growth: true}\n  - {preset: t4-16g, memory_limit: 1GiB}\n", []string{"3:devices.0.growth:no effect"}},
 		{"a card twice", "model: mlp\ndevices:\n  - {preset: t4-16g, card: a}\n  - {preset: t4-16g, card: a}\n", []string{"4:devices.1.card:logical: [1GiB, 1GiB]"}},
 		{"missing device", "model: mlp\ndevices:\n  - {preset: t4-16g}\nplacement:\n  rules:\n    - {match: a, device: /GPU:1}\n", []string{"6:placement.rules.0.device:/CPU:0, /GPU:0"}},
+		{"growth on a visible one", "model: mlp\ndevices:\n  - {preset: t4-16g, growth: true}\n  - {preset: t4-16g, hidden: true}\n", nil},
+		{"hidden device in a rule", "model: mlp\ndevices:\n  - {preset: t4-16g}\n  - {preset: t4-16g, hidden: true}\nplacement:\n  rules:\n    - {match: a, device: /GPU:1}\n", []string{"7:placement.rules.0.device:does not exist"}},
+		{"rules that disagree", "model: mlp\ndevices: [{preset: t4-16g}]\nplacement:\n  rules:\n    - {match: a, device: /GPU:0}\n    - {match: a, device: /CPU:0}\n", []string{"6:placement.rules.1.match:disagree"}},
+		{"optimizer", "model: mlp\ntrain: {optimizer: adm}\n", []string{`2:train.optimizer:did you mean "adam"`}},
+		{"precision", "model: mlp\ntrain: {precision: float16}\n", []string{`2:train.precision:did you mean "mixed_float16"`}},
+		{"two precisions", "model: mlp\nprecision: float16\ntrain: {}\n", []string{"2:precision:train: {precision"}},
+		{"precision of inference", "model: mlp\nprecision: float8\n", []string{"2:precision:float16"}},
+		{"checkpoint zero", "model: mlp\ntrain: {checkpoint: 0}\n", []string{"2:train.checkpoint:every k-th block"}},
+		{"checkpoint a word", "model: mlp\ntrain: {checkpoint: sqr}\n", []string{`2:train.checkpoint:did you mean "sqrt"`}},
+		{"swap", "model: mlp\ntrain: {swap: all}\n", []string{"2:train.swap:activations"}},
+		{"clip", "model: mlp\ntrain: {clip: -1}\n", []string{"2:train.clip:above 0"}},
+		{"image", "model: mlp\nimage: [512, 0]\n", []string{"2:image:at least 1"}},
+		{"image too large", "model: mlp\nimage: 100000\n", []string{"2:image:4096"}},
+		{"sequence empty", "model: mlp\nsequence: []\n", []string{"2:sequence:empty list"}},
+		{"optimize eager", "model: mlp\nmode: eager\noptimize: true\n", []string{"3:optimize:no graph"}},
+		{"copy policy", "model: mlp\nmode: eager\ncopy_policy: loud\n", []string{"3:copy_policy:unknown copy_policy"}},
+		{"copy policy of a graph", "model: mlp\ncopy_policy: warn\n", []string{"2:copy_policy:only eager"}},
+		{"keep", "model: mlp\nkeep: [\"a b\"]\n", []string{"2:keep:single values"}},
+		{"env", "model: mlp\nenv: [TF_FORCE_GPU_ALOW_GROWTH=1]\n", []string{`2:env:did you mean "TF_FORCE_GPU_ALLOW_GROWTH"`}},
+		{"env without value", "model: mlp\nenv: TF_FORCE_GPU_ALLOW_GROWTH\n", []string{"2:env:NAME=VALUE"}},
+		{"env twice", "model: mlp\nenv: [TF_FORCE_GPU_ALLOW_GROWTH=1, TF_FORCE_GPU_ALLOW_GROWTH=0]\n", []string{"2:env:twice"}},
+		{"fraction and limit", "model: mlp\ndevices: [{preset: t4-16g, fraction: 0.5, memory_limit: 1GiB}]\n", []string{"2:devices.0.fraction:exclude each other"}},
+		{"fraction and logical", "model: mlp\ndevices: [{preset: t4-16g, fraction: 0.5, logical: [1GiB]}]\n", []string{"2:devices.0.fraction:InvalidArgument"}},
+		{"fraction differs", "model: mlp\ndevices:\n  - {preset: t4-16g, fraction: 0.5}\n  - {preset: t4-16g}\n", []string{"4:devices.1.fraction:cannot differ"}},
+		{"virtual and limit", "model: mlp\ndevices: [{preset: t4-16g, virtual: 2, memory_limit: 1GiB}]\n", []string{"2:devices.0.virtual:exclude each other"}},
+		{"virtual too many", "model: mlp\ndevices: [{preset: t4-16g, virtual: 99}]\n", []string{"2:devices.0.virtual:impossible"}},
+		{"growth of a TPU", "model: mlp\ndevices: [{kind: tpu, preset: t4-16g, growth: true}]\n", []string{"2:devices.0.growth:for GPUs"}},
+		{"reserve rule", "model: mlp\ndevices: [{preset: t4-16g, reserve_rule: old}]\n", []string{"2:devices.0.reserve_rule:tf2.1"}},
+		{"peer", "model: mlp\ndevices: [{preset: t4-16g, peer: nvl}]\n", []string{`2:devices.0.peer:did you mean "nvlink"`}},
+		{"interleave without cycle", "model: mlp\ninput: {interleave: {block: 3}}\n", []string{"2:input.interleave.cycle:missing"}},
+		{"interleave calls", "model: mlp\ninput: {interleave: {cycle: 2, parallel: 3}}\n", []string{"2:input.interleave.parallel:InvalidArgument"}},
+		{"prefetch to nowhere", "model: mlp\ninput: {prefetch_to_device: 2}\n", []string{"2:input.prefetch_to_device:no accelerator"}},
+		{"map parallel", "model: mlp\ninput: {map: {parallel: some}}\n", []string{`2:input.map.parallel:"auto"`}},
 		{"no such CPU", "model: mlp\nplacement: {rules: [{match: a, device: \"/CPU:1\"}]}\n", []string{"2:placement.rules.0.device:does not exist"}},
-		{"no device name", "model: mlp\nplacement: {rules: [{match: a, device: /TPU:0}]}\n", []string{"2:placement.rules.0.device:not a device name"}},
+		{"no device name", "model: mlp\nplacement: {rules: [{match: a, device: /XPU:0}]}\n", []string{"2:placement.rules.0.device:not a device name"}},
 		{"batch zero", "model: mlp\nbatch: 0\n", []string{"2:batch:at least 1"}},
 		{"batch in a list", "model: mlp\nbatch: [32, -1]\n", []string{"2:batch:at least 1"}},
 		{"batch a word", "model: mlp\nbatch: many\n", []string{"2:batch:whole number"}},
@@ -249,6 +310,12 @@ func normal(w *api.Workload) *api.Workload {
 	c := w.Clone()
 	if len(c.Devices) == 0 {
 		c.Devices = nil
+	}
+	if len(c.Keep) == 0 {
+		c.Keep = nil
+	}
+	if len(c.Env) == 0 {
+		c.Env = nil
 	}
 	for i := range c.Devices {
 		if len(c.Devices[i].Logical) == 0 {

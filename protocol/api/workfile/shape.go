@@ -15,6 +15,7 @@ const (
 	unknownShape shape = iota
 	single             // one value
 	numbers            // one value or a list of values
+	texts              // one word or a list of words
 	group              // fields
 	entries            // a list of groups
 )
@@ -36,7 +37,10 @@ var shapes = func() map[string]shape {
 			}
 		}
 	}
-	m["batch"], m["devices.N.logical"] = numbers, numbers
+	for _, path := range []string{"batch", "image", "sequence", "devices.N.logical"} {
+		m[path] = numbers
+	}
+	m["keep"], m["env"] = texts, texts
 	return m
 }()
 
@@ -81,6 +85,8 @@ func example(path string) string {
 		return "source: digits, prefetch: auto"
 	case "input.map":
 		return "parallel: 4, cost: 300us"
+	case "input.interleave":
+		return "cycle: 4, block: 16"
 	}
 	return "optimizer: adam"
 }

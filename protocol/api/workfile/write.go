@@ -65,7 +65,7 @@ func child(n *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
 			return n.Content[i+1]
 		}
 	}
-	if name == "train" || name == "map" {
+	if name == "train" || name == "map" || name == "interleave" {
 		fresh.Style = yaml.FlowStyle
 	}
 	n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, fresh)
@@ -74,19 +74,34 @@ func child(n *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
 
 func valueNode(name, value string) *yaml.Node {
 	switch name {
-	case "batch", "logical":
+	case "batch", "image", "sequence", "logical":
 		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for v := range strings.SplitSeq(value, ",") {
 			list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: v})
 		}
-		if name == "batch" && len(list.Content) == 1 {
+		if name != "logical" && len(list.Content) == 1 {
 			return list.Content[0]
 		}
 		return list
-	case "steps", "seed", "parallel", "cost", "shuffle", "prefetch", "soft", "learning_rate", "growth", "memory_limit", "held":
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: value}
+	case "keep", "env":
+		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for v := range strings.SplitSeq(value, " ") {
+			n := &yaml.Node{}
+			n.SetString(v)
+			list.Content = append(list.Content, n)
+		}
+		return list
+	case "name", "model", "mode", "precision", "copy_policy", "source", "optimizer", "swap", "kind", "preset", "card", "reserve_rule", "peer", "allocator", "match", "device":
+		n := &yaml.Node{}
+		n.SetString(value) // quoted where YAML would read something else into it
+		return n
 	}
-	n := &yaml.Node{}
-	n.SetString(value) // quoted where YAML would read something else into it
-	return n
+	if name == "checkpoint" {
+		if _, err := strconv.Atoi(value); err != nil {
+			n := &yaml.Node{}
+			n.SetString(value)
+			return n
+		}
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: value}
 }
