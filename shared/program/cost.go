@@ -124,12 +124,19 @@ func (p *Program) TotalCost(ph Phase) Cost {
 	return sum
 }
 
-// Parameters is the number of weights: the elements of all variables that are
-// not optimizer state.
+// Parameters is the number of the model's parameters, trained or not: the
+// elements of all variables that are not the optimizer's.
 func (p *Program) Parameters() int64 {
+	return p.count(func(v *Variable) bool { return !v.Slot && !v.Training })
+}
+
+// TrainedParameters is the number of parameters that an optimizer changes.
+func (p *Program) TrainedParameters() int64 { return p.count((*Variable).Trained) }
+
+func (p *Program) count(which func(*Variable) bool) int64 {
 	var sum int64
 	for i := range p.Variables {
-		if v := &p.Variables[i]; !v.Slot {
+		if v := &p.Variables[i]; which(v) {
 			sum += v.Shape.Elements()
 		}
 	}

@@ -1,6 +1,9 @@
 package program
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Def is what the rest of the system knows of an op.
 type Def struct {
@@ -26,7 +29,19 @@ type Def struct {
 	Alias bool
 	// HostInputs lists inputs that an accelerator's kernel wants in host memory.
 	HostInputs []int
-	// Stateful ops are never pruned: Assign, Apply.
+	// HostOutputs lists outputs that an accelerator's kernel gives in host memory.
+	HostOutputs []int
+	// HostInt32 is set where the accelerator's kernel for int32 is one on the
+	// host: all its int32 inputs and outputs are in host memory. See
+	// Program.HostInput and HostOutput, which know of all three.
+	HostInt32 bool
+	// Slots is how many of the inputs after the first are state of an optimizer
+	// that the op changes too: Attrs.Slots.
+	Slots int
+	// Random ops give other numbers each step: never folded, never merged.
+	Random bool
+	// Stateful ops change the variable of input 0 and are never pruned:
+	// Assign, Apply.
 	Stateful bool
 	// CPUOnly ops have no accelerator kernel.
 	CPUOnly bool
@@ -51,4 +66,18 @@ func Lookup(op Op) (*Def, error) {
 		return d, nil
 	}
 	return nil, fmt.Errorf("program: unknown op %q", string(op))
+}
+
+// HostInput says whether an accelerator's kernel of n wants input i in host
+// memory.
+func (p *Program) HostInput(n *Node, i int) bool {
+	d := defs[n.Op]
+	return d != nil && (slices.Contains(d.HostInputs, i) || d.HostInt32 && p.Values[n.Inputs[i]].DType == Int32)
+}
+
+// HostOutput says whether an accelerator's kernel of n gives output i in host
+// memory.
+func (p *Program) HostOutput(n *Node, i int) bool {
+	d := defs[n.Op]
+	return d != nil && (slices.Contains(d.HostOutputs, i) || d.HostInt32 && p.Values[n.Outputs[i]].DType == Int32)
 }

@@ -132,7 +132,7 @@ func gradSparseXent(b *Builder, n NodeID, g []ValueID) []ValueID {
 
 // scaled multiplies v by a constant.
 func (b *Builder) scaled(v ValueID, by float64) ValueID {
-	return b.Op(OpMul, Attrs{}, v, b.Const("Const", Float32, nil, by))
+	return b.Op(OpMul, Attrs{}, v, b.Const("Const", b.DType(v), nil, by))
 }
 
 // spread undoes a reduction's shape: it repeats g over the reduced dimensions.

@@ -74,8 +74,17 @@ type Variable struct {
 	DType DType
 	Shape Shape
 	Slot  bool // optimizer state, made at the first step (not with the model)
-	Init  Init
+	// Frozen is set for state that no optimizer trains, such as the moving
+	// statistics of batch normalisation.
+	Frozen bool
+	// Training is set for the training step's own numbers that exist from the
+	// start and are no part of the model: the loss scale and its counter.
+	Training bool
+	Init     Init
 }
+
+// Trained says whether an optimizer changes the variable.
+func (v *Variable) Trained() bool { return !v.Slot && !v.Frozen && !v.Training }
 
 // Bytes is the memory the variable needs.
 func (v *Variable) Bytes() int64 { return v.Shape.Elements() * v.DType.Size() }

@@ -45,5 +45,5 @@ var defs = map[Op]*Def{
 	},
 
 	OpApplySGD:  {Infer: inferApplySGD, Cost: costApplySGD, Stateful: true},
-	OpApplyAdam: {Infer: inferApplyAdam, Cost: costApplyAdam, Stateful: true},
+	OpApplyAdam: {Infer: inferApplyAdam, Cost: costApplyAdam, Stateful: true, Slots: 2},
 }

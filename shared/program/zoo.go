@@ -82,39 +82,6 @@ func (b *Builder) train(loss ValueID, opt Options) {
 	b.SGD(rate, vars, grads)
 }
 
-// Weights lists the values of all variables that are trained, in the order of
-// their making.
-func (b *Builder) Weights() []ValueID {
-	var out []ValueID
-	for i := range b.p.Nodes {
-		if n := &b.p.Nodes[i]; n.Op == OpVariable && !b.p.Variables[n.Attrs.Variable].Slot {
-			out = append(out, n.Outputs[0])
-		}
-	}
-	return out
-}
-
-// LearningRate gives the rate that an optimizer runs with: rate itself, or
-// the optimizer's default when it is 0.
-func LearningRate(optimizer string, rate float64) (float64, error) {
-	var def float64
-	switch optimizer {
-	case "sgd":
-		def = 0.1
-	case "adam":
-		def = 0.002
-	default:
-		return 0, fmt.Errorf("optimizer %q is unknown: choose sgd or adam", optimizer)
-	}
-	if rate < 0 || rate != rate {
-		return 0, fmt.Errorf("learning rate %v: must be above 0", rate)
-	}
-	if rate == 0 {
-		return def, nil
-	}
-	return rate, nil
-}
-
 // mlp is the multilayer perceptron 784-512-512-10 of the MNIST tutorials
 // without its dropout, so that a step is a function of its inputs alone.
 // 669706 parameters.

@@ -158,7 +158,7 @@ func TestBuildErrorsNameWhatIsWrong(t *testing.T) {
 	}{
 		{"lenet", Options{Batch: 1}, `"lenet" is not in the zoo: choose one of mlp, lenet5`},
 		{"mlp", Options{}, "batch 0"},
-		{"mlp", Options{Batch: 1, Train: true, Optimizer: "adamw"}, `optimizer "adamw" is unknown`},
+		{"mlp", Options{Batch: 1, Train: true, Optimizer: "lion"}, `optimizer "lion" is unknown`},
 		{"mlp", Options{Batch: 1, Train: true, Optimizer: "sgd", LearningRate: -1}, "learning rate -1"},
 	} {
 		if _, err := Build(c.model, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
