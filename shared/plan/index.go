@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"math"
+	"slices"
+)
+
+// stretch is a part [lo, hi) of the arena.
+type stretch struct{ lo, hi int64 }
+
+// index knows which bytes are taken in which sections. It is a tree over the
+// sections; each node holds two unions of stretches: of what covers all its
+// sections (and not all of its parent's), and of what lies in parts of it
+// only. The bytes taken in a range of sections are then the union of some
+// log(sections) of those lists, and packed buffers melt into few stretches,
+// so that a search does not see each of the thousands of buffers in its way.
+type index struct {
+	width   int // leaves: a power of two
+	covers  [][]stretch
+	within  [][]stretch
+	cursors []cursor
+}
+
+// cursor walks a list of taken stretches from below. In terms of the offset o
+// to be found, a stretch forbids lo-high < o < hi-low.
+type cursor struct {
+	list      []stretch
+	low, high int64
+}
+
+func newIndex(sections int) *index {
+	width := 1
+	for width < sections {
+		width *= 2
+	}
+	return &index{width: width, covers: make([][]stretch, 2*width), within: make([][]stretch, 2*width)}
+}
+
+// reset forgets all stretches and keeps their memory.
+func (x *index) reset() {
+	for v := range x.covers {
+		x.covers[v] = x.covers[v][:0]
+		x.within[v] = x.within[v][:0]
+	}
+}
+
+// put takes the bytes of a buffer's spans.
+func (x *index) put(spans []span, offset int64) {
+	for _, s := range spans {
+		taken := stretch{offset + s.low, offset + s.high}
+		lo, hi := int(s.first)+x.width, int(s.end)+x.width
+		for l, r := lo, hi; l < r; l, r = l/2, r/2 {
+			if l&1 == 1 {
+				x.covers[l] = unite(x.covers[l], taken)
+				l++
+			}
+			if r&1 == 1 {
+				r--
+				x.covers[r] = unite(x.covers[r], taken)
+			}
+		}
+		// The nodes covered in part are above one of the outermost leaves.
+		for h, l, r := 1, lo/2, (hi-1)/2; l > 0; h, l, r = h+1, l/2, r/2 {
+			if !within(l, h, lo, hi) {
+				x.within[l] = unite(x.within[l], taken)
+			}
+			if r != l && !within(r, h, lo, hi) {
+				x.within[r] = unite(x.within[r], taken)
+			}
+		}
+	}
+}
+
+// within says whether the leaves of a node of some height are all in [lo, hi).
+func within(node, height, lo, hi int) bool {
+	return lo <= node<<height && (node+1)<<height <= hi
+}
+
+// unite adds a stretch to a union of stretches, all apart and ascending.
+func unite(list []stretch, s stretch) []stretch {
+	lo, hi := 0, len(list)
+	for lo < hi { // the first that ends at or behind the beginning of s
+		if mid := int(uint(lo+hi) / 2); list[mid].hi < s.lo {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	end := lo
+	for end < len(list) && list[end].lo <= s.hi {
+		s.lo, s.hi = min(s.lo, list[end].lo), max(s.hi, list[end].hi)
+		end++
+	}
+	if end > lo {
+		list[lo] = s
+		if end > lo+1 {
+			list = append(list[:lo+1], list[end:]...)
+		}
+		return list
+	}
+	return slices.Insert(list, lo, s)
+}
+
+// gather collects the lists that speak of the sections of the spans.
+func (x *index) gather(spans []span) {
+	x.cursors = x.cursors[:0]
+	add := func(list []stretch, s span) {
+		if len(list) > 0 {
+			x.cursors = append(x.cursors, cursor{list, s.low, s.high})
+		}
+	}
+	for _, s := range spans {
+		lo, hi := int(s.first)+x.width, int(s.end)+x.width
+		for l, r := lo, hi; l < r; l, r = l/2, r/2 {
+			if l&1 == 1 {
+				add(x.covers[l], s)
+				add(x.within[l], s)
+				l++
+			}
+			if r&1 == 1 {
+				r--
+				add(x.covers[r], s)
+				add(x.within[r], s)
+			}
+		}
+		// What covers a node covers the nodes below it.
+		for h, l, r := 1, lo/2, (hi-1)/2; l > 0; h, l, r = h+1, l/2, r/2 {
+			if !within(l, h, lo, hi) {
+				add(x.covers[l], s)
+			}
+			if r != l && !within(r, h, lo, hi) {
+				add(x.covers[r], s)
+			}
+		}
+	}
+}
+
+// find returns an offset for a buffer of these spans.
+func (x *index) find(spans []span, size, align int64, where Placement) int64 {
+	x.gather(spans)
+	var top int64
+	best, bestGap := int64(-1), int64(math.MaxInt64)
+	for {
+		top = x.climb(top)
+		next, above := x.above()
+		at := roundUp(top, align)
+		if next < 0 || above >= at {
+			if next < 0 || where == First {
+				if best >= 0 {
+					return best
+				}
+				return at
+			}
+			// In bytes, the gap reaches from top to above + size.
+			if gap := above + size - top; gap < bestGap {
+				best, bestGap = at, gap
+			}
+		}
+		c := &x.cursors[next]
+		top = c.list[0].hi - c.low
+	}
+}
+
+// climb raises an offset until no stretch forbids it, and leaves each cursor
+// at its first stretch above.
+func (x *index) climb(top int64) int64 {
+	for calm := 0; calm < len(x.cursors); {
+		for k := range x.cursors {
+			c := &x.cursors[k]
+			calm++
+			for len(c.list) > 0 {
+				if end := c.list[0].hi - c.low; end > top {
+					if c.list[0].lo-c.high >= top {
+						break
+					}
+					top, calm = end, 0
+				}
+				c.list = c.list[1:]
+			}
+		}
+	}
+	return top
+}
+
+// above returns the cursor with the lowest stretch above, and the largest
+// offset with room under it; -1 if there is none.
+func (x *index) above() (next int, offset int64) {
+	next, offset = -1, math.MaxInt64
+	for k := range x.cursors {
+		c := &x.cursors[k]
+		if len(c.list) > 0 && c.list[0].lo-c.high < offset {
+			next, offset = k, c.list[0].lo-c.high
+		}
+	}
+	return next, offset
+}
