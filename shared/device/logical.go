@@ -15,6 +15,11 @@ type Logical struct {
 	Held    int64 // bytes that others held on the card then
 	Context int64 // bytes of the run's own driver context, counted once per card
 	Reserve int64 // bytes that Limit leaves to libraries and the driver; 0 where it was configured
+	// Physical is the card's place in the driver's order, Priority that of its
+	// streams (lower is more urgent), Unified whether Limit may exceed the card.
+	Physical int
+	Priority int
+	Unified  bool
 }
 
 // IsHost says whether this is a CPU.

@@ -50,7 +50,10 @@ func ParseName(s string) (Name, error) {
 }
 
 func badName(s, part string) error {
-	return fmt.Errorf("device name %q: cannot parse %q; write /GPU:0, /CPU:0 or /job:localhost/replica:0/task:0/device:GPU:0", s, part)
+	return &Error{
+		Kind: InvalidArgument, Device: strconv.Quote(s), Setting: "device name",
+		Message: fmt.Sprintf("cannot parse %q; write /GPU:0, /CPU:0 or /job:localhost/replica:0/task:0/device:GPU:0", part),
+	}
 }
 
 func cutPart(s string) (part, rest string) {
@@ -147,7 +150,7 @@ func ParseLocal(s string) (Name, error) {
 	n := Anywhere
 	v, isNumber := number(id)
 	if !ok || !isWord(typ) || !isNumber {
-		return Anywhere, fmt.Errorf("local device name %q: want TYPE:N, such as GPU:0", s)
+		return Anywhere, &Error{Kind: InvalidArgument, Device: strconv.Quote(s), Setting: "local device name", Message: "want TYPE:N, such as GPU:0"}
 	}
 	n.Type, n.ID = typ, v
 	return n, nil
@@ -297,5 +300,8 @@ func mergeNumber(field *int, other int) bool {
 }
 
 func incompatible(what string, a, b Name) error {
-	return fmt.Errorf("cannot merge devices with incompatible %s: %q and %q", what, a, b)
+	return &Error{
+		Kind: InvalidArgument, Device: strconv.Quote(a.String()), Setting: "device name",
+		Message: fmt.Sprintf("cannot merge devices with incompatible %s: %q and %q", what, a, b),
+	}
 }
