@@ -6,11 +6,12 @@ import (
 	"unsafe"
 
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 func tensors(tb testing.TB, model string, batch int) (images, labels *program.Value) {
 	tb.Helper()
-	p, err := program.Build(model, program.Options{Batch: batch})
+	p, err := zoo.Program(model, zoo.Options{Batch: batch})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -22,7 +23,11 @@ func TestFillWritesWhatTheModelTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, model := range program.Models() {
+	for _, m := range zoo.Models() {
+		model := m.Name
+		if m.Kind != zoo.Images || m.Task != zoo.Classify || m.Channels != 1 {
+			continue
+		}
 		for _, d := range []Data{digits, Synthetic(2000)} {
 			x, y := tensors(t, model, 3)
 			images, labels := make([]int64, x.Bytes()/8), make([]int64, 3)

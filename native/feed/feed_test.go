@@ -14,6 +14,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/pipeline"
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 const pixels = 28 * 28
@@ -358,7 +359,7 @@ func TestFillCopiesTheBatchTakenLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Build("mlp", program.Options{Batch: 4})
+	p, err := zoo.Program("mlp", zoo.Options{Batch: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tideline/native/kernel"
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 // node builds a program of one op on inputs of the given kinds and returns a
@@ -303,7 +304,7 @@ func TestRunRefusesBuffersThatDoNotFit(t *testing.T) {
 }
 
 func TestSmallStepsAllocateNothing(t *testing.T) {
-	p, err := program.Build("lenet5", program.Options{Batch: 2, Train: true, Optimizer: "adam"})
+	p, err := zoo.Program("lenet5", zoo.Options{Batch: 2, Train: true, Optimizer: "adam"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func TestProductsAreTheSameOnAnyNumberOfCores(t *testing.T) {
 
 func benchmarkStep(b *testing.B, model string, batch int) {
 	b.Helper()
-	p, err := program.Build(model, program.Options{Batch: batch, Train: true, Optimizer: "adam"})
+	p, err := zoo.Program(model, zoo.Options{Batch: batch, Train: true, Optimizer: "adam"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"tideline/native/dataset"
 	"tideline/native/feed"
 	"tideline/shared/pipeline"
-	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 // Both models must learn: after a short run over real digits, through the
@@ -14,15 +14,15 @@ import (
 func TestModelsLearnTheDigits(t *testing.T) {
 	for _, c := range []struct {
 		model string
-		opt   program.Options
+		opt   zoo.Options
 		steps int
 		want  float32
 		long  bool // left out by -short
 	}{
-		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "sgd"}, 120, 0.95, true},
-		{"lenet5", program.Options{Batch: 32, Train: true, Optimizer: "adam"}, 150, 0.95, true},
-		{"mlp", program.Options{Batch: 32, Train: true, Optimizer: "adam", LearningRate: 5e-4}, 40, 0.85, false},
-		{"lenet5", program.Options{Batch: 16, Train: true, Optimizer: "sgd"}, 80, 0.80, false},
+		{"mlp", zoo.Options{Batch: 32, Train: true, Optimizer: "sgd"}, 120, 0.95, true},
+		{"lenet5", zoo.Options{Batch: 32, Train: true, Optimizer: "adam"}, 150, 0.95, true},
+		{"mlp", zoo.Options{Batch: 32, Train: true, Optimizer: "adam", LearningRate: 5e-4}, 40, 0.85, false},
+		{"lenet5", zoo.Options{Batch: 16, Train: true, Optimizer: "sgd"}, 80, 0.80, false},
 	} {
 		t.Run(c.model+" "+c.opt.Optimizer, func(t *testing.T) {
 			if c.long && testing.Short() {
@@ -39,9 +39,9 @@ func TestModelsLearnTheDigits(t *testing.T) {
 
 // train runs a model over the training digits and gives loss and accuracy on
 // those held out.
-func train(tb testing.TB, model string, opt program.Options, steps int) (loss, accuracy float32) {
+func train(tb testing.TB, model string, opt zoo.Options, steps int) (loss, accuracy float32) {
 	tb.Helper()
-	p, err := program.Build(model, opt)
+	p, err := zoo.Program(model, opt)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func evaluate(tb testing.TB, m *machine, model string) (loss, accuracy float32) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := program.Build(model, program.Options{Batch: held.Len()})
+	p, err := zoo.Program(model, zoo.Options{Batch: held.Len()})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func evaluate(tb testing.TB, m *machine, model string) (loss, accuracy float32) 
 // Two runs must give the same weights to the last bit, whatever the order in
 // which cores finish.
 func TestTrainingIsReproducible(t *testing.T) {
-	opt := program.Options{Batch: 32, Train: true, Optimizer: "adam"}
+	opt := zoo.Options{Batch: 32, Train: true, Optimizer: "adam"}
 	loss1, acc1 := train(t, "lenet5", opt, 12)
 	loss2, acc2 := train(t, "lenet5", opt, 12)
 	if loss1 != loss2 || acc1 != acc2 {

@@ -16,6 +16,7 @@ import (
 	"tideline/shared/place"
 	"tideline/shared/program"
 	"tideline/shared/sim"
+	"tideline/shared/zoo"
 )
 
 const mib = 1 << 20
@@ -356,7 +357,7 @@ func TestOutOfMemoryEndsTheStepAndASmallerBatchSucceeds(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		b := newBench(t, eager, 16*mib)
 		build := func(batch int) *exec.Plan {
-			p, err := program.Build("lenet5", program.Options{Batch: batch, Train: true, Optimizer: "adam"})
+			p, err := zoo.Program("lenet5", zoo.Options{Batch: batch, Train: true, Optimizer: "adam"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -404,7 +405,7 @@ func TestOutOfMemoryEndsTheStepAndASmallerBatchSucceeds(t *testing.T) {
 func TestEagerHoldsGradientsUntilAllAreApplied(t *testing.T) {
 	order := func(eager bool) (firstApply, lastGradient int) {
 		b := newBench(t, eager, 64*mib)
-		p, err := program.Build("mlp", program.Options{Batch: 8, Train: true, Optimizer: "sgd"})
+		p, err := zoo.Program("mlp", zoo.Options{Batch: 8, Train: true, Optimizer: "sgd"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +448,7 @@ func TestEagerHoldsGradientsUntilAllAreApplied(t *testing.T) {
 func TestTimesNeverGoBackwards(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		b := newBench(t, eager, 64*mib)
-		p, err := program.Build("lenet5", program.Options{Batch: 64, Train: true, Optimizer: "adam"})
+		p, err := zoo.Program("lenet5", zoo.Options{Batch: 64, Train: true, Optimizer: "adam"})
 		if err != nil {
 			t.Fatal(err)
 		}

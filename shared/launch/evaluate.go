@@ -7,6 +7,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/exec"
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 // Evaluate runs the model forward once over elements 0 to n-1 of the data, in
@@ -14,7 +15,7 @@ import (
 // counts as a step of the run in its events. On a Backend that computes
 // nothing there are no numbers.
 func (r *Runner) Evaluate(d Data, n int) ([]Metric, error) {
-	p, err := program.Build(r.w.Model, program.Options{Batch: n})
+	p, err := zoo.Program(r.w.Model, zoo.Options{Batch: n})
 	if err != nil {
 		return nil, fmt.Errorf("build evaluation of %s: %w", r.w.Model, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"tideline/shared/place"
 	"tideline/shared/program"
 	"tideline/shared/sim"
+	"tideline/shared/zoo"
 )
 
 // Runner is a run that its caller steps, so that a page stays responsive and
@@ -75,7 +76,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 
 // Known is what this build offers a workload.
 func Known() api.Known {
-	k := api.Known{Models: program.Models()}
+	k := api.Known{Models: zoo.Names()}
 	for _, p := range device.Presets() {
 		k.Presets = append(k.Presets, p.Name)
 	}
@@ -174,11 +175,11 @@ func (r *Runner) concrete(i int) (concrete, error) {
 }
 
 func (r *Runner) build(batch int) (*program.Program, error) {
-	opt := program.Options{Batch: batch}
+	opt := zoo.Options{Batch: batch}
 	if t := r.w.Train; t != nil {
 		opt.Train, opt.Optimizer, opt.LearningRate = true, t.Optimizer, t.LearningRate
 	}
-	p, err := program.Build(r.w.Model, opt)
+	p, err := zoo.Program(r.w.Model, opt)
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", r.w.Model, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 func devices(gpus ...int) []*device.Logical {
@@ -20,7 +21,7 @@ func devices(gpus ...int) []*device.Logical {
 
 func model(t *testing.T) *program.Program {
 	t.Helper()
-	p, err := program.Build("mlp", program.Options{Batch: 4, Train: true, Optimizer: "adam"})
+	p, err := zoo.Program("mlp", zoo.Options{Batch: 4, Train: true, Optimizer: "adam"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,15 @@ func Build(name string, opt Options) (*Built, error) {
 	return &Built{Program: p, Model: m, Inputs: inputs, Blocks: n.blocks}, nil
 }
 
+// Program is Build for callers that want the program alone.
+func Program(name string, opt Options) (*program.Program, error) {
+	b, err := Build(name, opt)
+	if err != nil {
+		return nil, err
+	}
+	return b.Program, nil
+}
+
 // newNet checks the options and begins the program.
 func newNet(m *Model, opt Options) (*net, error) {
 	image, err := m.Image.Of(m.Name, "image", opt.Image)

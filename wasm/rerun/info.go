@@ -6,7 +6,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/device"
-	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 // Info is what the page offers to choose from: models with their layers, cards
@@ -16,10 +16,10 @@ func (s *Session) Info() string {
 	put := func(list string, i int, name, value string) {
 		f = append(f, event.Field{Key: list + "." + strconv.Itoa(i) + "." + name, Value: value})
 	}
-	for i, name := range program.Models() {
-		put("models", i, "name", name)
-		put("models", i, "title", modelTitle(name))
-		put("models", i, "layers", strings.Join(layers(name), " "))
+	for i, m := range zoo.Models() {
+		put("models", i, "name", m.Name)
+		put("models", i, "title", m.Title)
+		put("models", i, "layers", strings.Join(layers(m.Name), " "))
 	}
 	presets := device.Presets()
 	for i := range presets {
@@ -35,20 +35,10 @@ func (s *Session) Info() string {
 	return f.Encode()
 }
 
-func modelTitle(name string) string {
-	switch name {
-	case "mlp":
-		return "MLP"
-	case "lenet5":
-		return "LeNet-5"
-	}
-	return name
-}
-
 // layers are the first parts of the names of a model's variables, which is
 // what placement rules are written for.
 func layers(model string) (out []string) {
-	p, err := program.Build(model, program.Options{Batch: 1})
+	p, err := zoo.Program(model, zoo.Options{Batch: 1})
 	if err != nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"tideline/native/kernel"
 	"tideline/shared/exec"
 	"tideline/shared/program"
+	"tideline/shared/zoo"
 )
 
 type (
@@ -389,7 +390,7 @@ func TestUpdatesComputeWhatTheCPUsDo(t *testing.T) {
 func TestModelsHaveAllTheirKernels(t *testing.T) {
 	for _, model := range []string{"mlp", "lenet5"} {
 		for _, optimizer := range []string{"sgd", "adam"} {
-			p, err := program.Build(model, program.Options{Batch: 2, Train: true, Optimizer: optimizer})
+			p, err := zoo.Program(model, zoo.Options{Batch: 2, Train: true, Optimizer: optimizer})
 			if err != nil {
 				t.Fatal(err)
 			}
