@@ -34,6 +34,7 @@ func TestPresetLimitsAreNearWhatWasLogged(t *testing.T) {
 	for name, span := range map[string][2]int64{
 		"t4-16g": {13627, 13942}, "p100-16g": {15397, 15531}, "v100-16g": {14518, 14858}, "a100-40g": {38068, 38504},
 		"v100-32g": {30574, 31212}, "h100-80g": {78400, 78763}, "h200-141g": {138533, 140655},
+		"a100-80g": {78945, 79197}, "l4-24g": {20549, 20967}, "a100-mig-1g.5gb": {3026, 3026},
 	} {
 		p, ok := Find(name)
 		if !ok {
@@ -95,5 +96,13 @@ func TestTwoRunsShareACard(t *testing.T) {
 	s1.Give(0x1000, 200*mib)
 	if got := a.Free(); got != 256*mib {
 		t.Errorf("%d bytes free after giving back", got)
+	}
+}
+
+func TestTPUsStandApart(t *testing.T) {
+	for _, p := range TPUs() {
+		if _, ok := Find(p.Name); ok || p.Kind() != "TPU" || p.Reserve.Value <= 0 || p.Total.Value <= p.Reserve.Value {
+			t.Errorf("%+v", p)
+		}
 	}
 }
