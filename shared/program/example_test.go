@@ -6,13 +6,21 @@ import (
 	"tideline/shared/program"
 )
 
-// A model that is not in the zoo: one hidden layer, trained by SGD.
+// A model with one hidden layer, trained by SGD.
 func ExampleBuilder() {
 	b := program.NewBuilder("tiny", 4)
 	x := b.Input("x", program.Float32, program.Shape{4, 8})
 	y := b.Input("y", program.Int64, program.Shape{4})
-	hidden := b.Dense("hidden", x, 16, program.OpRelu)
-	loss := b.Classify(b.Dense("logits", hidden, 4, ""), y)
+	dense := func(name string, x program.ValueID, in, units int64) program.ValueID {
+		defer b.Scope(name)()
+		kernel := b.Variable("kernel", program.Shape{in, units}, program.Init{Kind: program.InitUniform, Scale: 0.5})
+		bias := b.Variable("bias", program.Shape{units}, program.Init{})
+		return b.Op(program.OpBiasAdd, program.Attrs{}, b.Op(program.OpMatMul, program.Attrs{}, x, kernel), bias)
+	}
+	hidden := b.Op(program.OpRelu, program.Attrs{}, dense("hidden", x, 8, 16))
+	each := b.Op(program.OpSparseXent, program.Attrs{}, dense("logits", hidden, 16, 4), y)
+	loss := b.Op(program.OpMean, program.Attrs{}, each)
+	b.Fetch("loss", loss)
 	weights := b.Weights()
 	b.SGD(0.1, weights, b.Gradients(loss, weights))
 	p, err := b.Build()
@@ -23,7 +31,7 @@ func ExampleBuilder() {
 	fmt.Println(p.Parameters(), "parameters,", len(p.Nodes), "nodes")
 	fmt.Println(p.Nodes[len(p.Nodes)-1].Name)
 	// Output:
-	// 212 parameters, 32 nodes
+	// 212 parameters, 28 nodes
 	// SGD/logits/bias/ApplyGradientDescent
 }
 

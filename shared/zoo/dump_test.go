@@ -1,4 +1,4 @@
-package program
+package zoo
 
 import (
 	"flag"
@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tideline/shared/program"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
 
 // dump writes a program as text, one node a line.
-func dump(p *Program) string {
+func dump(p *program.Program) string {
 	var b strings.Builder
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -40,7 +42,7 @@ func TestProgramsAreAsRecorded(t *testing.T) {
 		{"lenet5-evaluation.txt", "lenet5", Options{Batch: 4}},
 	} {
 		path := filepath.Join("testdata", c.file)
-		got := dump(build(t, c.model, c.opt))
+		got := dump(build(t, c.model, c.opt).Program)
 		if *update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 				t.Fatal(err)

@@ -3,172 +3,49 @@ package program
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 )
 
-func build(tb testing.TB, name string, opt Options) *Program {
+// lenet is LeNet-5, trained by Adam or not at all: a program for the tests of
+// this package, which cannot ask the zoo for one.
+func lenet(tb testing.TB, batch int, train bool) *Program {
 	tb.Helper()
-	p, err := Build(name, opt)
+	b := NewBuilder("lenet5", batch)
+	x := b.Input("images", Float32, Shape{int64(batch), 32, 32, 1})
+	y := b.Input("labels", Int64, Shape{int64(batch)})
+	pool := Attrs{Window: [2]int64{2, 2}, Strides: [2]int64{2, 2}}
+	layer := func(name string, op Op, a Attrs, s Shape) {
+		defer b.Scope(name)()
+		w := b.Variable("kernel", s, Init{Kind: InitUniform, Scale: math.Sqrt(6.0 / 175)})
+		bias := b.Variable("bias", s[len(s)-1:], Init{})
+		x = b.Op(OpTanh, Attrs{}, b.Op(OpBiasAdd, Attrs{}, b.Op(op, a, x, w), bias))
+	}
+	stride := Attrs{Strides: [2]int64{1, 1}}
+	layer("conv1", OpConv2D, stride, Shape{5, 5, 1, 6})
+	x = b.Op(OpAvgPool, pool, x)
+	layer("conv2", OpConv2D, stride, Shape{5, 5, 6, 16})
+	x = b.Op(OpReshape, Attrs{Shape: Shape{int64(batch), 400}}, b.Op(OpAvgPool, pool, x))
+	layer("dense1", OpMatMul, Attrs{}, Shape{400, 120})
+	layer("dense2", OpMatMul, Attrs{}, Shape{120, 84})
+	layer("logits", OpMatMul, Attrs{}, Shape{84, 10})
+	loss := b.Op(OpMean, Attrs{}, b.Op(OpSparseXent, Attrs{}, x, y))
+	b.Fetch("loss", loss)
+	if train {
+		weights := b.Weights()
+		b.Adam(0.002, weights, b.Gradients(loss, weights))
+	}
+	p, err := b.Build()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return p
 }
 
-func TestParameterCountsAreThePublishedOnes(t *testing.T) {
-	for _, c := range []struct {
-		model  string
-		total  int64
-		layers []int64 // kernel + bias
-	}{
-		{"mlp", 669706, []int64{401920, 262656, 5130}},
-		{"lenet5", 61706, []int64{156, 2416, 48120, 10164, 850}},
-	} {
-		for _, opt := range []Options{{Batch: 1}, {Batch: 32, Train: true, Optimizer: "sgd"}, {Batch: 7, Train: true, Optimizer: "adam"}} {
-			p := build(t, c.model, opt)
-			if got := p.Parameters(); got != c.total {
-				t.Errorf("%s %+v: %d parameters, want %d", c.model, opt, got, c.total)
-			}
-			for i, want := range c.layers {
-				got := p.Variables[2*i].Shape.Elements() + p.Variables[2*i+1].Shape.Elements()
-				if got != want {
-					t.Errorf("%s layer %d: %d parameters, want %d", c.model, i, got, want)
-				}
-			}
-		}
-	}
-}
-
-func TestLeNetShapes(t *testing.T) {
-	p := build(t, "lenet5", Options{Batch: 3})
-	want := map[string]string{
-		"conv1/Conv2D": "[3,28,28,6]", "pool1/AvgPool": "[3,14,14,6]", "conv2/Conv2D": "[3,10,10,16]",
-		"pool2/AvgPool": "[3,5,5,16]", "flatten/Reshape": "[3,400]", "dense1/Tanh": "[3,120]",
-		"dense2/Tanh": "[3,84]", "logits/BiasAdd": "[3,10]", "loss/Mean": "[]", "accuracy/Mean": "[]",
-	}
-	for _, v := range p.Values {
-		if s, ok := want[v.Name]; ok {
-			if s != v.Shape.String() {
-				t.Errorf("%s: %s, want %s", v.Name, v.Shape, s)
-			}
-			delete(want, v.Name)
-		}
-	}
-	if len(want) > 0 {
-		t.Errorf("no values named %v", want)
-	}
-}
-
-// The work of a forward pass by hand: two per multiply-add of each layer.
-func TestForwardWorkOfTheProducts(t *testing.T) {
-	for _, c := range []struct {
-		model string
-		want  int64
-	}{
-		{"mlp", 2 * (784*512 + 512*512 + 512*10)},
-		{"lenet5", 2 * (28*28*25*6 + 10*10*150*16 + 400*120 + 120*84 + 84*10)},
-	} {
-		p := build(t, c.model, Options{Batch: 5})
-		var got int64
-		for i := range p.Nodes {
-			if n := &p.Nodes[i]; n.Op == OpMatMul || n.Op == OpConv2D {
-				got += p.Cost(n).FLOPs
-			}
-		}
-		if got != 5*c.want {
-			t.Errorf("%s: %d operations, want %d", c.model, got, 5*c.want)
-		}
-		if total := p.TotalCost(Forward).FLOPs; total <= got {
-			t.Errorf("%s: total %d is not above the products' %d", c.model, total, got)
-		}
-	}
-}
-
-func TestTrainingStepHoldsWhatItShould(t *testing.T) {
-	p := build(t, "lenet5", Options{Batch: 4, Train: true, Optimizer: "adam"})
-	var slots, slotBytes, applies, grads int64
-	for _, v := range p.Variables {
-		if v.Slot {
-			slots++
-			slotBytes += v.Bytes()
-		}
-	}
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Op == OpApplyAdam {
-			applies++
-		}
-	}
-	for i := range p.Values {
-		if v := &p.Values[i]; v.Role == RoleGradient {
-			grads += v.Shape.Elements()
-		}
-	}
-	if slots != 2*10+2 || slotBytes != 2*4*61706+8 || applies != 10 || grads != 61706 {
-		t.Errorf("%d slots of %d bytes, %d updates, %d gradient elements", slots, slotBytes, applies, grads)
-	}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if n.Name == "gradients/conv1/Conv2DBackpropInput" {
-			t.Error("a gradient of the images is computed, though nobody asked")
-		}
-		if (n.Phase == Backward && n.Of == None && n.Op != OpConst) || (n.Phase != Backward && n.Of != None) {
-			t.Errorf("%s: phase %d, backward of %d", n.Name, n.Phase, n.Of)
-		}
-	}
-}
-
-func TestUpdatesWaitForAllReadersOfTheVariable(t *testing.T) {
-	for _, optimizer := range []string{"sgd", "adam"} {
-		p := build(t, "lenet5", Options{Batch: 2, Train: true, Optimizer: optimizer})
-		for i := range p.Nodes {
-			n := &p.Nodes[i]
-			if n.Op != OpApplySGD && n.Op != OpApplyAdam {
-				continue
-			}
-			for j := range p.Nodes {
-				for _, v := range p.Nodes[j].Inputs {
-					if v == n.Inputs[0] && j != i && !slices.Contains(n.Control, NodeID(j)) {
-						t.Errorf("%s may run before %s has read the variable", n.Name, p.Nodes[j].Name)
-					}
-				}
-			}
-		}
-	}
-}
-
-func TestBuildIsDeterministic(t *testing.T) {
-	opt := Options{Batch: 9, Train: true, Optimizer: "adam"}
-	a, b := build(t, "lenet5", opt), build(t, "lenet5", opt)
-	if !reflect.DeepEqual(a, b) {
-		t.Error("two builds differ")
-	}
-	if fmt.Sprintf("%+v", *a) != fmt.Sprintf("%+v", *b) {
-		t.Error("two builds print differently")
-	}
-}
-
-func TestBuildErrorsNameWhatIsWrong(t *testing.T) {
-	for _, c := range []struct {
-		model string
-		opt   Options
-		want  string
-	}{
-		{"lenet", Options{Batch: 1}, `"lenet" is not in the zoo: choose one of mlp, lenet5`},
-		{"mlp", Options{}, "batch 0"},
-		{"mlp", Options{Batch: 1, Train: true, Optimizer: "lion"}, `optimizer "lion" is unknown`},
-		{"mlp", Options{Batch: 1, Train: true, Optimizer: "sgd", LearningRate: -1}, "learning rate -1"},
-	} {
-		if _, err := Build(c.model, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s %+v: error %v, want %q in it", c.model, c.opt, err, c.want)
-		}
-	}
-}
-
 func TestFillDependsOnSeedAndVariableOnly(t *testing.T) {
-	p := build(t, "lenet5", Options{Batch: 1})
+	p := lenet(t, 1, false)
 	a, b := make([]float32, 150), make([]float32, 150)
 	p.Fill(a, 0, 1)
 	p.Fill(b, 0, 1)
@@ -214,7 +91,7 @@ func TestValidateFindsWhatIsBroken(t *testing.T) {
 		"backward of no node":  func(p *Program) { p.Nodes[1].Of = 1000 },
 		"wrong number of args": func(p *Program) { p.Nodes[2].Inputs = p.Nodes[2].Inputs[:1] },
 	} {
-		p := build(t, "lenet5", Options{Batch: 2})
+		p := lenet(t, 2, false)
 		breakIt(p)
 		if err := p.Validate(); err == nil {
 			t.Errorf("%s: not found", name)
@@ -296,7 +173,7 @@ func TestConvolutionWorkspaceIsCapped(t *testing.T) {
 		{32, 32 * 28 * 28 * 25 * 4},
 		{100000, 427 * 28 * 28 * 25 * 4}, // 32 MiB hold 427 samples of 78400 bytes
 	} {
-		p := build(t, "lenet5", Options{Batch: int(c.batch)})
+		p := lenet(t, int(c.batch), false)
 		for i := range p.Nodes {
 			if n := &p.Nodes[i]; n.Name == "conv1/Conv2D" {
 				d, _ := Lookup(n.Op)
@@ -316,14 +193,5 @@ func TestEveryOpOfTheTableHasInferenceAndCost(t *testing.T) {
 	}
 	if _, err := Lookup("Nope"); err == nil {
 		t.Error("unknown op found")
-	}
-}
-
-func BenchmarkBuildLeNetAdam(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Build("lenet5", Options{Batch: 32, Train: true, Optimizer: "adam"}); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
