@@ -131,7 +131,10 @@ type Node struct {
 	Control []NodeID // must have run before
 	Attrs   Attrs
 	Device  string // asked for by the program itself; "" leaves it to rules and defaults
-	Phase   Phase
+	// Colocate names nodes that this one wants to share a device with:
+	// TensorFlow's attribute _class, whose "loc:@" may be left out.
+	Colocate []string
+	Phase    Phase
 	// Of is, for a backward node, the forward node whose gradient it belongs
 	// to, so that a placer can keep the two together; None otherwise.
 	Of NodeID
