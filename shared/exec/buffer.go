@@ -1,6 +1,9 @@
 package exec
 
-import "tideline/protocol/event"
+import (
+	"tideline/protocol/event"
+	"tideline/shared/program"
+)
 
 // bufferID indexes Runtime.buffers; 0 is no buffer.
 type bufferID int32
@@ -17,7 +20,8 @@ type buffer struct {
 	refs      int32
 	flight    uint32 // the copy that fills it, until the host has seen its end
 	space     spaceID
-	pinned    bool // the attribute gpu_compatible
+	pinned    bool  // the attribute gpu_compatible
+	life      int32 // in a dry run: the record of its life, counted from 1
 }
 
 // newBuffer takes a slot of the table; the caller fills it.
@@ -36,17 +40,27 @@ type request struct {
 	bytes    int64
 	op       event.StringID
 	tensor   event.StringID
-	what     string // shape and type, for the message of a failure
+	value    *program.Value // what it is to hold, for the message of a failure; nil: bytes
 	space    spaceID
 	category event.Category
 	noRetry  bool
+	// unit numbers what a plan has a place for, from 1; 0 for anything else.
+	// offset is that place, where space is an arena.
+	unit   int32
+	offset int64
 }
 
 // allocate makes a buffer with one reference. Zero bytes take no memory. ok is
 // false when there was none; unless the caller can do without, that ends the
 // run and is told as an event.
 func (r *Runtime) allocate(q request) (bufferID, bool) {
+	if r.dry != nil {
+		return r.dry.allocate(r, &q), true
+	}
 	s := &r.spaces[q.space]
+	if s.within != noSpace {
+		return r.allocatePlanned(s, &q), true
+	}
 	if !s.begun {
 		r.begin(q.space)
 	}
@@ -91,7 +105,10 @@ func (r *Runtime) drop(id bufferID) {
 	if b.refs > 0 {
 		return
 	}
-	if b.size > 0 {
+	switch {
+	case r.dry != nil:
+		r.dry.free(b)
+	case b.size > 0:
 		r.free(b)
 	}
 	r.freeBuffers = append(r.freeBuffers, id)
@@ -105,6 +122,10 @@ func (r *Runtime) free(b *buffer) {
 		Address: b.address, Size: b.size, Step: r.step,
 	}
 	r.out.host(e)
+	if s.within != noSpace {
+		s.inUse -= b.size
+		return
+	}
 	if err := s.memory.Free(b.address); err != nil {
 		r.fail(err)
 	}

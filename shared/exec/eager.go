@@ -12,15 +12,48 @@ import (
 // until the host has read it, and a batch until the loop has got the next.
 func (c *compiler) lifetimes() {
 	p := c.plan
-	p.dies = make([][]tensorID, len(p.nodes))
-	lastBackward, lastUpdate := int32(-1), int32(-1)
+	lastBackward, lastUpdate := c.phaseEnds()
+	lives := c.readers()
+	dies := make([]int32, len(p.tensors)) // the node after which each tensor dies, or one of the below
+	for t := range p.tensors {
+		dies[t] = c.death(tensorID(t), lives, lastBackward, lastUpdate)
+		if dies[t] == diesAtEnd {
+			p.atEnd = append(p.atEnd, tensorID(t))
+		}
+	}
+	p.dies = make([]int32, len(p.nodes)+1)
+	for _, n := range dies {
+		if n >= 0 {
+			p.dies[n+1]++
+		}
+	}
+	for i := range p.nodes {
+		p.dies[i+1] += p.dies[i]
+	}
+	p.dying = make([]tensorID, p.dies[len(p.nodes)])
+	next := append([]int32(nil), p.dies[:len(p.nodes)]...)
+	for t, n := range dies {
+		if n >= 0 {
+			p.dying[next[n]] = tensorID(t)
+			next[n]++
+		}
+	}
+}
+
+// What is not let go of after a node.
+const (
+	diesNever = -1 // owned by the runtime or held by the loop
+	diesAtEnd = -2 // when the host has read what the step returns
+)
+
+// phaseEnds finds the last backward and the last update node, and the first
+// update node, where missing optimizer slots are made.
+func (c *compiler) phaseEnds() (lastBackward, lastUpdate int32) {
+	p := c.plan
+	lastBackward, lastUpdate = -1, -1
 	p.firstSlot = int32(len(p.nodes))
 	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.src == program.None {
-			continue
-		}
-		switch c.p.Nodes[n.src].Phase {
+		switch c.phase(int32(i)) {
 		case program.Backward:
 			lastBackward = int32(i)
 		case program.Update:
@@ -31,58 +64,89 @@ func (c *compiler) lifetimes() {
 		default:
 		}
 	}
-	fetched := make([]bool, len(p.tensors))
-	for _, f := range p.fetches {
-		fetched[f.tensor] = true
-	}
-	for t := range p.tensors {
-		c.lifetime(tensorID(t), fetched, lastBackward, lastUpdate)
-	}
+	return lastBackward, lastUpdate
 }
 
-// lifetime puts one tensor on the list of the node after which it dies.
-func (c *compiler) lifetime(t tensorID, fetched []bool, lastBackward, lastUpdate int32) {
+// noPhase is that of nodes that stand for no op.
+const noPhase program.Phase = 255
+
+func (c *compiler) phase(node int32) program.Phase {
+	if node < 0 || c.plan.nodes[node].src == program.None {
+		return noPhase
+	}
+	return c.p.Nodes[c.plan.nodes[node].src].Phase
+}
+
+// reading is who reads a value, in any memory.
+type reading struct {
+	last                      int32
+	backward, update, fetched bool
+}
+
+// readers sums up the readers of every value, at its original tensor. An op
+// that only writes over a variable reads nothing.
+func (c *compiler) readers() []reading {
 	p := c.plan
-	x := &p.tensors[t]
-	origin := t
-	if x.kind == copied {
-		origin = x.from // a mirror lives as long as the handle it belongs to
+	out := make([]reading, len(p.tensors))
+	for i := range out {
+		out[i].last = -1
 	}
-	o := &p.tensors[origin]
-	switch {
-	case o.kind == variableTensor && x.kind != copied, o.kind == constant && x.kind != copied:
-		if o.kind == constant && len(c.p.Values[o.value].Shape) > 0 {
-			break // made anew by every execution
-		}
-		return // owned by the runtime
-	case o.kind == inputTensor:
-		return // held by the loop, see eagerStep
-	case fetched[origin]:
-		p.atEnd = append(p.atEnd, t)
-		return
-	}
-	last := max(o.producer, 0)
-	backward, update := false, false
-	for u := range p.tensors {
-		if tensorID(u) != origin && (p.tensors[u].kind != copied || p.tensors[u].from != origin) {
-			continue
-		}
-		for _, e := range p.edges[p.tensors[u].first : p.tensors[u].first+p.tensors[u].n] {
-			last = max(last, e.node)
-			if n := p.nodes[e.node].src; n != program.None {
-				backward = backward || c.p.Nodes[n].Phase == program.Backward
-				update = update || c.p.Nodes[n].Phase == program.Update
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		for k, t := range n.in {
+			if n.writesInput(k) {
+				continue
 			}
+			x := &out[p.origin(t)]
+			x.last = max(x.last, int32(i))
+			x.fetched = x.fetched || n.kind == fetchNode
+			x.backward = x.backward || c.phase(int32(i)) == program.Backward
+			x.update = x.update || c.phase(int32(i)) == program.Update
 		}
 	}
-	forward := o.producer >= 0 && p.nodes[o.producer].src != program.None && c.p.Nodes[p.nodes[o.producer].src].Phase == program.Forward
-	if backward && forward {
+	return out
+}
+
+func (n *node) writesInput(i int) bool {
+	for _, w := range n.writes {
+		if w.input == i {
+			return true
+		}
+	}
+	return false
+}
+
+// origin is the tensor that t is a copy of, or t.
+func (p *Plan) origin(t tensorID) tensorID {
+	if x := &p.tensors[t]; x.kind == copied {
+		return x.from // a mirror lives as long as the handle it belongs to
+	}
+	return t
+}
+
+// death is the node after which a tensor dies.
+func (c *compiler) death(t tensorID, lives []reading, lastBackward, lastUpdate int32) int32 {
+	p := c.plan
+	origin := p.origin(t)
+	o, l := &p.tensors[origin], &lives[origin]
+	switch {
+	case o.kind == variableTensor && origin == t && !o.read:
+		return diesNever
+	case o.kind == constant && origin == t && len(c.p.Values[o.value].Shape) == 0:
+		return diesNever // kept by the context; tensors are made anew by every execution
+	case o.kind == inputTensor:
+		return diesNever // held by the loop, see eagerStep
+	case l.fetched:
+		return diesAtEnd
+	}
+	last := max(o.producer, l.last, 0)
+	if l.backward && c.phase(o.producer) == program.Forward && !c.r.cfg.FreeTapeGradually {
 		last = max(last, lastBackward)
 	}
-	if update {
+	if l.update && (o.kind != variableTensor || origin != t) {
 		last = max(last, lastUpdate)
 	}
-	p.dies[last] = append(p.dies[last], t)
+	return last
 }
 
 // eagerStep runs the nodes in program order.
@@ -99,7 +163,7 @@ func (r *Runtime) eagerStep(p *Plan, batch []bufferID) error {
 		if r.failed != nil {
 			return r.failed
 		}
-		for _, t := range p.dies[i] {
+		for _, t := range p.dying[p.dies[i]:p.dies[i+1]] {
 			r.letGo(p, t)
 		}
 	}
@@ -116,11 +180,18 @@ func (r *Runtime) letGo(p *Plan, t tensorID) {
 func (r *Runtime) eagerNode(p *Plan, n *node) {
 	switch n.kind {
 	case variableNode:
-		p.buf[n.out[0]] = r.variables[p.p.Nodes[n.src].Attrs.Variable].buffer
+		// Reading a variable gives a tensor that shares its buffer.
+		if p.tensors[n.out[0]].read {
+			b := r.variables[p.p.Nodes[n.src].Attrs.Variable].buffer
+			r.hold(b, 1)
+			p.buf[n.out[0]] = b
+		}
 	case constNode:
 		r.eagerConst(p, n)
 	case opNode:
 		r.eagerOp(p, n)
+	case swapNode:
+		r.eagerSwap(p, n)
 	default:
 	}
 }
@@ -140,16 +211,24 @@ func (r *Runtime) eagerOp(p *Plan, n *node) {
 		return
 	}
 	r.backend.Spend(n.dispatch)
+	in := p.slot[n.firstSlot : n.firstSlot+int32(len(n.in))]
 	for i, t := range n.in {
-		if p.buf[t] == 0 && !r.mirror(p, n, t) {
+		switch {
+		case n.writesInput(i):
+			in[i] = r.variables[p.p.Values[p.tensors[t].value].Variable].buffer
+			continue
+		case p.buf[t] == 0 && !r.mirror(p, n, i):
 			return
 		}
-		p.slot[n.firstSlot+int32(i)] = p.buf[t]
+		in[i] = p.buf[t]
 	}
-	in := p.slot[n.firstSlot : n.firstSlot+int32(len(n.in))]
+	if len(n.writes) > 0 && !r.own(p, n, in) {
+		return
+	}
 	if n.alias {
 		r.hold(in[0], 1)
 		p.buf[n.out[0]] = in[0]
+		r.keep(p, n, in[:1])
 		return
 	}
 	var outs [maxOutputs]bufferID
@@ -168,16 +247,38 @@ func (r *Runtime) eagerOp(p *Plan, n *node) {
 	for o, t := range n.out {
 		p.buf[t] = outs[o]
 	}
+	r.keep(p, n, outs[:len(n.out)])
 }
 
-// mirror copies an input to the op's device, where later ops find it.
-func (r *Runtime) mirror(p *Plan, n *node, t tensorID) bool {
+// eagerSwap copies a tensor to the host or back, as the program asks.
+func (r *Runtime) eagerSwap(p *Plan, n *node) {
+	if r.stopped() {
+		return
+	}
+	r.backend.Spend(n.dispatch)
+	if p.buf[n.in[0]] == 0 && !r.mirror(p, n, 0) {
+		return
+	}
+	b, ok := r.copyTo(p, p.buf[n.in[0]], n.out[0], n.name)
+	if ok {
+		p.buf[n.out[0]] = b
+		r.keep(p, n, []bufferID{b})
+	}
+}
+
+// mirror copies input i to the op's device, where later ops find it, if the
+// policy on copies allows that.
+func (r *Runtime) mirror(p *Plan, n *node, i int) bool {
+	t := n.in[i]
 	x := &p.tensors[t]
 	if x.from == noTensor || p.buf[x.from] == 0 {
 		r.fail(errNoInput(p, n, x))
 		return false
 	}
-	b, ok := r.copyTo(p.buf[x.from], x, n.name)
+	if !r.mayCopy(p, n, i) {
+		return false
+	}
+	b, ok := r.copyTo(p, p.buf[x.from], t, n.name)
 	p.buf[t] = b
 	return ok
 }

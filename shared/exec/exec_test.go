@@ -23,7 +23,7 @@ const mib = 1 << 20
 
 // bench is a runtime with one GPU, and what it told.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	rt      *exec.Runtime
 	strings *event.Strings
 	events  []event.Event
@@ -40,6 +40,12 @@ func (now) Advance(int64) {}
 
 func newBench(t *testing.T, eager bool, limit int64) *bench {
 	t.Helper()
+	return newBenchWith(t, limit, func(c *exec.Config) { c.Mode = mode(eager) })
+}
+
+// newBenchWith changes the configuration before the runtime is made.
+func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
+	t.Helper()
 	b := &bench{t: t, strings: new(event.Strings)}
 	preset, _ := device.Find("lab-1g")
 	card, err := device.NewMachine(nil).Card("card", preset)
@@ -50,15 +56,21 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 		{Name: device.Local("CPU", 0), Model: device.HostModel()},
 		{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: limit, Alone: limit},
 	}
-	b.rt, err = exec.New(exec.Config{
-		Mode: mode(eager), Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
+	config := exec.Config{
+		Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
 		Sink: event.SinkFunc(func(e *event.Event) { b.events = append(b.events, *e) }),
-	})
+	}
+	change(&config)
+	b.rt, err = exec.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	attach := func(dev event.DeviceID, pinned bool, f func(alloc.Observer) (alloc.Allocator, error)) {
-		if err := b.rt.Attach(dev, pinned, f, nil); err != nil {
+		name := map[event.DeviceID]string{0: "cpu", 1: "GPU_0_bfc"}[dev]
+		if pinned {
+			name = "gpu_host_bfc"
+		}
+		if err := b.rt.Attach(dev, pinned, f, event.Fields{{Key: "name", Value: name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,6 +113,20 @@ func (b *bench) compile(build func(*program.Builder), rules ...place.Rule) *exec
 		b.t.Fatal(err)
 	}
 	return plan
+}
+
+// name is the name of an allocator.
+func (b *bench) name(a event.AllocatorID) string {
+	for _, e := range b.events {
+		if e.Kind == event.AllocatorFacts && e.Allocator == a {
+			f, err := event.ParseFields(b.strings.At(e.Text))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			return f.Text("name")
+		}
+	}
+	return ""
 }
 
 func (b *bench) step(p *exec.Plan) {

@@ -32,7 +32,7 @@ func (r *Runtime) graphStep(p *Plan, batch []bufferID) error {
 			b := p.buf[n.out[0]]
 			r.hold(b, 1)
 			r.handOn(p, n.out[0], b)
-		case copyNode:
+		case copyNode, swapNode:
 			r.graphCopy(p, n)
 		case fetchNode:
 			continue // its slot holds the value until the host has read it
@@ -55,6 +55,9 @@ func (r *Runtime) graphOp(p *Plan, n *node) {
 	}
 	r.backend.Spend(n.dispatch)
 	in := p.slot[n.firstSlot : n.firstSlot+int32(len(n.in))]
+	if len(n.writes) > 0 && !r.own(p, n, in) {
+		return
+	}
 	var outs [maxOutputs]bufferID
 	if n.alias {
 		outs[0] = in[0]
@@ -75,6 +78,9 @@ func (r *Runtime) graphOp(p *Plan, n *node) {
 			r.dropAll(outs[:len(n.out)])
 			return
 		}
+	}
+	if n.kept {
+		r.keep(p, n, outs[:len(n.out)])
 	}
 	r.clear(in)
 	for o, t := range n.out {
@@ -104,10 +110,19 @@ func (r *Runtime) clear(in []bufferID) {
 }
 
 func (r *Runtime) output(p *Plan, n *node, o int) (bufferID, bool) {
-	t := &p.tensors[n.out[o]]
-	return r.allocate(request{
-		bytes: t.bytes, op: n.name, tensor: t.name, what: t.what, space: t.space, category: t.category,
-	})
+	q := r.request(p, n.out[o], n.name)
+	return r.allocate(q)
+}
+
+// request is for a new tensor: at its place in the arena where the plan has
+// one, of the tensor's allocator otherwise.
+func (r *Runtime) request(p *Plan, id tensorID, op event.StringID) request {
+	t := &p.tensors[id]
+	q := request{
+		bytes: t.bytes, op: op, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category,
+	}
+	p.put(r, &q, int32(id))
+	return q
 }
 
 // forward gives output o the buffer of an input that nobody else holds, or 0.
@@ -119,17 +134,13 @@ func (r *Runtime) forward(p *Plan, n *node, in []bufferID, o int) bufferID {
 		return 0
 	}
 	t := &p.tensors[n.out[o]]
-	out := &p.p.Values[t.value]
 	for _, i := range n.forward {
 		if i >= len(in) || in[i] == 0 {
 			continue
 		}
 		b := &r.buffers[in[i]]
-		v := &p.p.Values[p.tensors[n.in[i]].value]
-		if b.refs != 1 || b.size == 0 || v.DType != out.DType || v.Shape.Elements() != out.Shape.Elements() {
-			continue
-		}
-		if !r.compatible(b, t) {
+		v := &p.tensors[n.in[i]]
+		if b.refs != 1 || b.size == 0 || v.dtype != t.dtype || v.elements != t.elements || !r.compatible(b, t) {
 			continue
 		}
 		id := in[i]
@@ -176,10 +187,12 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	var work bufferID
 	nanos := k.Nanos
 	if n.workspace > 0 {
-		work, _ = r.allocate(request{
+		q := request{
 			bytes: n.workspace, op: n.name, tensor: n.workName, space: r.memory[n.device],
 			category: event.Temporary, noRetry: true,
-		})
+		}
+		p.put(r, &q, int32(len(p.tensors))+n.id)
+		work, _ = r.allocate(q)
 		if work != 0 {
 			k.Workspace = r.ref(work)
 		} else {
@@ -189,8 +202,15 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	if r.failed != nil {
 		return false
 	}
-	r.await(n.device, in)
+	if n.metadata {
+		k.After = 0 // nothing is read
+	} else {
+		r.await(n.device, in)
+	}
 	span, err := r.backend.Launch(k)
+	if r.swapping > 0 {
+		r.swapped(n.device, k.Nanos)
+	}
 	k.Nanos = nanos
 	if work != 0 {
 		r.drop(work)
@@ -204,14 +224,18 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 }
 
 func (r *Runtime) tellOp(n *node, s Span) {
+	if r.dry != nil {
+		return
+	}
 	r.opID++
+	dev := n.kernel.Device // the host for metadata ops
 	r.ev = event.Event{
-		Kind: event.OpBegin, Time: s.Begin, Device: n.device, Op: n.name, ID: r.opID, Step: r.step,
+		Kind: event.OpBegin, Time: s.Begin, Device: dev, Op: n.name, ID: r.opID, Step: r.step,
 		Category: n.phase, Stream: event.StreamCompute, Flags: r.modelled,
 	}
-	r.out.later(n.device, event.StreamCompute, &r.ev)
+	r.out.later(dev, event.StreamCompute, &r.ev)
 	r.ev.Kind, r.ev.Time = event.OpEnd, s.End
-	r.out.later(n.device, event.StreamCompute, &r.ev)
+	r.out.later(dev, event.StreamCompute, &r.ev)
 }
 
 // handOn gives a tensor's buffer to its consumers in edge order: earlier edges
@@ -253,13 +277,18 @@ func (r *Runtime) stopped() bool {
 
 // graphCopy is a pair of send and receive.
 func (r *Runtime) graphCopy(p *Plan, n *node) {
+	if r.stopped() {
+		return
+	}
 	from := p.slot[n.firstSlot]
-	t := &p.tensors[n.out[0]]
 	r.backend.Spend(graphDispatch)
-	to, ok := r.copyTo(from, t, n.name)
+	to, ok := r.copyTo(p, from, n.out[0], n.name)
 	p.slot[n.firstSlot] = 0
 	r.drop(from) // a copy in flight has its own reference
 	if ok {
+		if n.kept {
+			r.keep(p, n, []bufferID{to})
+		}
 		r.handOn(p, n.out[0], to)
 	}
 }

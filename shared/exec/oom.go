@@ -6,6 +6,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/analysis/cause"
+	"tideline/shared/program"
 )
 
 // OOM is a request that failed for good.
@@ -38,18 +39,33 @@ func (r *Runtime) outOfMemory(q *request) {
 		Device: s.device, Allocator: s.memory.Name(), Op: r.strings.At(q.op), Tensor: r.strings.At(q.tensor),
 		Step: r.step, Requested: q.bytes, Verdict: v, Stats: st,
 	}
-	what := q.what
-	if what == "" {
-		what = fmt.Sprintf("shape[%d] and type uint8", q.bytes)
-	}
 	r.Log(s.device, event.Failure, fmt.Sprintf("OOM when allocating tensor with %s on %s by allocator %s [op %s]",
-		what, r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op))
+		describe(q), r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op))
 	r.ev = event.Event{
 		Kind: event.OutOfMemory, Device: s.device, Allocator: s.id, Size: rounded, Requested: q.bytes, Op: q.op,
 		Tensor: q.tensor, Step: r.step, Cause: uint8(v.Cause), Text: r.strings.ID(s.memory.ChunkMap().Encode()),
 	}
 	r.out.host(&r.ev)
 	r.fail(ErrOutOfMemory)
+}
+
+// describe writes a tensor's shape and type as TensorFlow's message on a failed
+// allocation does, with the C++ names of types.
+func describe(q *request) string {
+	if q.value == nil {
+		return fmt.Sprintf("shape[%d] and type uint8", q.bytes)
+	}
+	name := q.value.DType.String()
+	switch q.value.DType {
+	case program.Float32:
+		name = "float"
+	case program.Float64:
+		name = "double"
+	case program.Float16:
+		name = "half"
+	default:
+	}
+	return "shape" + q.value.Shape.String() + " and type " + name
 }
 
 func (r *Runtime) facts(s *space, st *alloc.Stats, bytes, rounded int64) cause.Inputs {

@@ -6,6 +6,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc/check"
+	"tideline/shared/exec"
 	"tideline/shared/place"
 	"tideline/shared/program"
 )
@@ -55,9 +56,9 @@ func random(b *program.Builder, r *rand.Rand) {
 // loop's batch are left.
 func TestRandomProgramsLeakNothing(t *testing.T) {
 	for seed := range uint64(150) {
-		for _, eager := range []bool{false, true} {
+		for _, m := range []exec.Mode{exec.Eager, exec.Graph, exec.Planned} {
 			r := rand.New(rand.NewPCG(seed, 1))
-			b := newBench(t, eager, 64*mib)
+			b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Mode = m })
 			rules := []place.Rule{{Match: "Relu*", Device: "/CPU:0"}, {Match: "*_2", Device: "/CPU:0"}}
 			p := b.compile(func(pb *program.Builder) { random(pb, r) }, rules[:r.IntN(3)]...)
 			var use [2][4]int64
@@ -69,11 +70,11 @@ func TestRandomProgramsLeakNothing(t *testing.T) {
 			}
 			for dev := range 2 {
 				if use[dev][1] != use[dev][3] {
-					t.Errorf("seed %d, eager %v: device %d holds %d bytes after the second step, %d after the fourth", seed, eager, dev, use[dev][1], use[dev][3])
+					t.Errorf("seed %d, %s: device %d holds %d bytes after the second step, %d after the fourth", seed, m, dev, use[dev][1], use[dev][3])
 				}
 			}
 			j := check.New(func(_ event.DeviceID, a event.AllocatorID) check.Rules {
-				if a == 2 {
+				if b.name(a) == "GPU_0_bfc" {
 					return check.BFC(64 * mib)
 				}
 				return check.Rules{}
@@ -82,7 +83,7 @@ func TestRandomProgramsLeakNothing(t *testing.T) {
 				j.Emit(&b.events[i])
 			}
 			if err := j.Err(); err != nil {
-				t.Fatalf("seed %d, eager %v: %v", seed, eager, err)
+				t.Fatalf("seed %d, %s: %v", seed, m, err)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/device"
-	"tideline/shared/program"
 )
 
 // Config is what a Runtime is made of.
@@ -19,7 +18,22 @@ type Config struct {
 	Sink    event.Sink  // nil drops all events
 	Stop    func() bool // polled once per op; nil never stops
 	Seed    uint64      // of the variables' first values
-	Slots   []program.Variable
+
+	// Keep names ops, by patterns in which * stands for any text, whose results
+	// the program appends to a list after each step and never takes out: a leak.
+	Keep []string
+	// Copies says what eager execution does with an input on another device.
+	Copies CopyPolicy
+	// FreeTapeGradually lets an eager program's gradient tape let go of a value
+	// with the last gradient that reads it, instead of after all of them.
+	FreeTapeGradually bool
+	// Async makes eager execution asynchronous: ops go into a queue that holds
+	// their inputs, and a failure stays until ClearError.
+	Async bool
+	// DeferredDeletion gathers the references that finished copies held and
+	// drops them together when they are worth more than so many bytes, as
+	// TensorFlow did in 2019 (8 MiB); 0 drops each at once.
+	DeferredDeletion int64
 }
 
 // Why a step ended early. Out of memory is a result, told by Runtime.OOM.
@@ -45,14 +59,21 @@ type Runtime struct {
 	buffers     []buffer
 	freeBuffers []bufferID
 
-	variables []variable
-	scalars   []scalar
-	flights   []flight
-	batch     []bufferID // host tensors of the step under way
-	held      []bufferID // eager: the last batch, until the next is there
-	metrics   []Metric
-	copy      Copy
-	serial    uint32
+	variables   []variable
+	scalars     []scalar
+	flights     []flight
+	deferred    []bufferID // references of finished copies, see Config.DeferredDeletion
+	deferredSum int64      // their bytes
+	swapping    int        // flights that a kernel count ends
+	kept        []Kept     // see Config.Keep
+	keptBytes   int64
+	keptBefore  int        // how many there were before the step under way
+	dry         *dryRun    // set while a plan is worked out: nothing is asked for
+	batch       []bufferID // host tensors of the step under way
+	held        []bufferID // eager: the last batch, until the next is there
+	metrics     []Metric
+	copy        Copy
+	serial      uint32
 
 	step    int32
 	current event.StringID // the op that asks for memory now
@@ -82,11 +103,16 @@ type space struct {
 	pinned  bool
 	begun   bool
 	closing bool
+	// An arena's place in memory while an execution holds it. within is the
+	// space that it is asked of; arena, in that one, the space of its arena.
+	arena, within spaceID
+	base          uint64
+	inUse, peak   int64
 }
 
 // names are the strings that the runtime itself uses.
 type names struct {
-	scratch, batch event.StringID
+	scratch, batch, arena, kept event.StringID
 }
 
 // New opens the backend and returns a runtime without memory; Attach gives it
@@ -112,7 +138,7 @@ func New(c Config) (*Runtime, error) {
 	for i := range r.memory {
 		r.memory[i] = noSpace
 	}
-	r.names = names{c.Strings.ID("scratch"), c.Strings.ID("batch")}
+	r.names = names{c.Strings.ID("scratch"), c.Strings.ID("batch"), 0, 0}
 	return r, nil
 }
 
@@ -120,7 +146,7 @@ func New(c Config) (*Runtime, error) {
 // memory of the host is a second allocator beside the pageable one.
 func (r *Runtime) Attach(dev event.DeviceID, pinned bool, build func(alloc.Observer) (alloc.Allocator, error), facts event.Fields) error {
 	id := spaceID(len(r.spaces))
-	r.spaces = append(r.spaces, space{r: r, id: event.AllocatorID(id), device: dev, pinned: pinned})
+	r.spaces = append(r.spaces, space{r: r, id: event.AllocatorID(id), device: dev, pinned: pinned, arena: noSpace, within: noSpace})
 	a, err := build(&observer{r, id})
 	if err != nil {
 		return err
@@ -140,6 +166,9 @@ func (r *Runtime) Attach(dev event.DeviceID, pinned bool, build func(alloc.Obser
 		Text: r.strings.ID(facts.Encode()), Step: event.NoStep,
 	}
 	r.out.host(&r.ev)
+	if r.cfg.Mode == Planned && !pinned {
+		r.attachArena(id)
+	}
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (r *Runtime) makeVariables(p *Plan, slots bool) bool {
 func (r *Runtime) makeVariable(p *Plan, n *node, id program.VariableID) bool {
 	t := &p.tensors[n.out[0]]
 	v := &p.p.Variables[id]
-	q := request{bytes: t.bytes, op: n.name, tensor: t.name, what: t.what, space: t.space, category: t.category}
+	q := request{bytes: t.bytes, op: n.name, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category}
 	var b bufferID
 	var ok bool
 	if v.Slot {
@@ -64,6 +64,65 @@ func (r *Runtime) makeVariable(p *Plan, n *node, id program.VariableID) bool {
 		r.variables[id] = variable{b, true}
 	}
 	return ok
+}
+
+// own sees to it that nobody else holds the variables that an op is about to
+// change. Where a reader does, the variable gets a new buffer, the old value
+// is copied unless it is written over whole, and the reader keeps the old one.
+func (r *Runtime) own(p *Plan, n *node, in []bufferID) bool {
+	for _, w := range n.writes {
+		v := &r.variables[w.variable]
+		old, mine := v.buffer, int32(1)
+		if !p.eager && in[w.input] == old {
+			mine = 2 // the input slot's
+		}
+		if r.buffers[old].refs > mine || in[w.input] != old {
+			if !r.replace(p, n, w, in) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// replace gives a variable a buffer of its own.
+func (r *Runtime) replace(p *Plan, n *node, w write, in []bufferID) bool {
+	v := &r.variables[w.variable]
+	old := v.buffer
+	if r.buffers[old].refs > 1 {
+		q := r.request(p, n.in[w.input], n.name)
+		q.unit = 0
+		b, ok := r.allocate(q)
+		if !ok {
+			return false
+		}
+		if p.p.Nodes[n.src].Op != program.OpAssign && q.bytes > 0 && !r.copyVariable(n, old, b) {
+			r.drop(b)
+			return false
+		}
+		v.buffer = b
+		r.drop(old)
+	}
+	if !p.eager {
+		r.hold(v.buffer, 1)
+		r.drop(in[w.input])
+	}
+	in[w.input] = v.buffer
+	return true
+}
+
+// copyVariable copies a value within its memory, as part of the op.
+func (r *Runtime) copyVariable(n *node, from, to bufferID) bool {
+	c := &r.copy
+	*c = Copy{From: r.ref(from), To: r.ref(to), After: r.buffers[from].ready}
+	r.moveLocally(c)
+	span, err := r.backend.Copy(c)
+	if err != nil {
+		r.fail(err)
+		return false
+	}
+	r.tellOp(n, span)
+	return true
 }
 
 // onDevice makes an optimizer's slot: filled by a kernel where it lies.
@@ -90,7 +149,7 @@ func (r *Runtime) onDevice(p *Plan, n *node, q request, v *program.Variable) (bu
 		r.fail(err)
 		return 0, false
 	}
-	r.tellOp(&node{name: r.strings.ID(fill.Name), device: n.device, phase: event.OpUpdate}, span)
+	r.tellOp(&node{name: r.strings.ID(fill.Name), phase: event.OpUpdate, kernel: Kernel{Device: n.device}}, span)
 	return b, true
 }
 
@@ -103,7 +162,7 @@ func (r *Runtime) makeConstants(p *Plan) bool {
 			continue
 		}
 		at := p.p.Nodes[n.src].Attrs
-		b, ok := r.constantBuffer(&p.tensors[n.out[0]], n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
+		b, ok := r.constantBuffer(p, &p.tensors[n.out[0]], n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
 		if !ok {
 			return false
 		}
@@ -121,7 +180,7 @@ func (r *Runtime) eagerScalar(p *Plan, n *node) (bufferID, bool) {
 			return s.b, true
 		}
 	}
-	b, ok := r.constantBuffer(t, n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
+	b, ok := r.constantBuffer(p, t, n.name, func(dst []byte) { FillConst(dst, at.DType, at.Value) })
 	if ok {
 		r.scalars = append(r.scalars, scalar{at.Value, at.DType, t.space, b})
 	}
@@ -165,6 +224,51 @@ func put64(b []byte, v uint64) {
 
 func get32(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+// number reads a scalar, little-endian.
+func number(d program.DType, b []byte) (float64, bool) {
+	if int64(len(b)) < d.Size() {
+		return 0, false
+	}
+	switch d {
+	case program.Float32:
+		return float64(math.Float32frombits(get32(b))), true
+	case program.Float64:
+		return math.Float64frombits(uint64(get32(b)) | uint64(get32(b[4:]))<<32), true
+	case program.BFloat16:
+		return float64(math.Float32frombits(uint32(b[0])<<16 | uint32(b[1])<<24)), true
+	case program.Float16:
+		return half(uint16(b[0]) | uint16(b[1])<<8), true
+	case program.Int32:
+		return float64(int32(get32(b))), true
+	case program.Int64:
+		return float64(int64(uint64(get32(b)) | uint64(get32(b[4:]))<<32)), true
+	case program.Uint8, program.Bool:
+		return float64(b[0]), true
+	default:
+		return 0, false
+	}
+}
+
+// half is the value of an IEEE 754 binary16.
+func half(h uint16) float64 {
+	mantissa, exponent := float64(h&0x3ff), int(h>>10&0x1f)
+	var x float64
+	switch exponent {
+	case 0:
+		x = math.Ldexp(mantissa, -24)
+	case 31:
+		if x = math.Inf(1); mantissa != 0 {
+			return math.NaN()
+		}
+	default:
+		x = math.Ldexp(1024+mantissa, exponent-25)
+	}
+	if h>>15 != 0 {
+		return -x
+	}
+	return x
 }
 
 func putFloats(dst []byte, src []float32) {

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"tideline/protocol/event"
-	"tideline/shared/program"
 )
 
 // Feed is the input pipeline as a step sees it. Next's times never decrease.
@@ -56,10 +55,14 @@ func errNoInput(p *Plan, n *node, x *tensor) error {
 // ErrOutOfMemory, after which OOM tells more, ErrStopped, or what broke;
 // everything of the step has been freed then, and variables stay.
 func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
-	if errors.Is(r.failed, ErrOutOfMemory) {
+	if errors.Is(r.failed, ErrOutOfMemory) && !r.cfg.Async {
 		r.failed = nil // a smaller step may fit
 	}
+	if r.failed != nil {
+		return nil, r.failed
+	}
 	r.step = step
+	r.keptBefore = len(r.kept)
 	r.out.follow(f)
 	r.tellStep(event.StepBegin, p)
 	metrics, err := r.steps(p, f)
@@ -67,10 +70,14 @@ func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
 		r.abandon(p)
 		return nil, err
 	}
+	r.tellKept()
 	r.tellStep(event.StepEnd, p)
 	r.step = event.NoStep
 	return metrics, nil
 }
+
+// ClearError forgets a failure, so that an asynchronous executor runs again.
+func (r *Runtime) ClearError() { r.failed = nil }
 
 func (r *Runtime) steps(p *Plan, f Feed) ([]Metric, error) {
 	if !p.traced && !r.trace(p) {
@@ -80,15 +87,20 @@ func (r *Runtime) steps(p *Plan, f Feed) ([]Metric, error) {
 		return nil, err
 	}
 	var err error
-	if p.eager {
+	switch {
+	case p.eager:
 		err = r.eagerStep(p, r.batch)
-	} else {
+	case r.takeArenas(p):
 		err = r.graphStep(p, r.batch)
+	default:
+		err = r.failed
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.fetches(p)
+	m, err := r.fetches(p)
+	r.giveArenas(p)
+	return m, err
 }
 
 // Trace time of a concrete function in nanoseconds; assumed.
@@ -105,7 +117,7 @@ func (r *Runtime) trace(p *Plan) bool {
 	}
 	r.Annotate(fmt.Sprintf("tracing: concrete function %s for batch %d", p.p.Name, p.p.Batch))
 	r.backend.Spend(traceBase + tracePerNode*int64(len(p.nodes)))
-	p.traced = r.makeVariables(p, false) && r.makeVariables(p, true) && r.makeConstants(p)
+	p.traced = r.makeVariables(p, false) && r.makeVariables(p, true) && r.makeConstants(p) && r.layOut(p)
 	return p.traced
 }
 
@@ -125,7 +137,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	for i, t := range p.inputs {
 		x := &p.tensors[t]
 		id, ok := r.allocate(request{
-			bytes: x.bytes, op: r.names.batch, tensor: x.name, what: x.what, space: r.hostSpace, category: event.Input,
+			bytes: x.bytes, op: r.names.batch, tensor: x.name, value: &p.p.Values[x.value], space: r.hostSpace, category: event.Input,
 		})
 		if !ok {
 			return r.failed
@@ -188,25 +200,24 @@ func (r *Runtime) fetch(p *Plan, x *fetch, b bufferID) bool {
 	t := &p.tensors[x.tensor]
 	host := b
 	if !r.cfg.Devices[r.spaces[b.of(r)].device].IsHost() {
-		to := *t
-		to.space, to.category, to.cause = r.hostSpace, event.Output, event.CauseFetch
+		q := request{
+			bytes: t.bytes, op: x.id, tensor: t.name, value: &p.p.Values[t.value], space: r.hostSpace, category: event.Output,
+		}
 		if !p.eager && r.pinnedSpace != noSpace {
-			to.space = r.pinnedSpace
+			q.space = r.pinnedSpace
 		}
 		var ok bool
-		if host, ok = r.copyTo(b, &to, x.id); !ok {
+		if host, ok = r.copied(b, q, event.CauseFetch); !ok {
 			return false
 		}
 		r.seen(host)
 		r.backend.Spend(wakeUp)
 		defer r.drop(host)
 	}
-	v := &p.p.Values[t.value]
-	if v.DType != program.Float32 || v.Shape.Elements() != 1 {
-		return true
-	}
-	if src := r.backend.Bytes(r.ref(host)); len(src) >= 4 {
-		r.tellMetric(x, float64(math.Float32frombits(get32(src))))
+	if t.elements == 1 {
+		if n, ok := number(t.dtype, r.backend.Bytes(r.ref(host))); ok {
+			r.tellMetric(x, n)
+		}
 	}
 	return true
 }
@@ -253,7 +264,9 @@ func (r *Runtime) abandon(p *Plan) {
 		r.abandonEager(p)
 	} else {
 		r.dropAll(r.batch)
+		r.unkeep(r.keptBefore) // the call returned nothing to keep
 	}
+	r.giveArenas(p)
 	r.batch = r.batch[:0]
 	r.dropHeld()
 }
@@ -263,7 +276,7 @@ func (r *Runtime) abandonEager(p *Plan) {
 		x := &p.tensors[t]
 		b := p.buf[t]
 		p.buf[t] = 0
-		owned := x.kind == variableTensor || x.kind == constant && len(p.p.Values[x.value].Shape) == 0
+		owned := x.kind == constant && len(p.p.Values[x.value].Shape) == 0
 		if b != 0 && !owned {
 			r.drop(b)
 		}

@@ -11,22 +11,30 @@ type flight struct {
 	source  bufferID
 	staging bufferID
 	end     int64
+	// Of a swap to the host: the modelled kernel time that passes until the
+	// host waits for the copy, so that the memory is had back while the step
+	// still runs; 0 for other copies.
+	left   int64
+	device event.DeviceID
 }
 
 // copyTo makes a tensor in its memory from a buffer in another: destination
 // first, so that both exist during the copy; then, for pageable host memory, a
 // staging buffer in the pinned pool; then the copy is ordered.
-func (r *Runtime) copyTo(from bufferID, t *tensor, op event.StringID) (bufferID, bool) {
-	to, ok := r.allocate(request{
-		bytes: t.bytes, op: op, tensor: t.name, what: t.what, space: t.space, category: t.category,
-	})
+func (r *Runtime) copyTo(p *Plan, from bufferID, id tensorID, op event.StringID) (bufferID, bool) {
+	return r.copied(from, r.request(p, id, op), p.tensors[id].cause)
+}
+
+// copied makes a buffer as requested, of equal size, and copies from to it.
+func (r *Runtime) copied(from bufferID, q request, cause event.TransferCause) (bufferID, bool) {
+	to, ok := r.allocate(q)
 	if !ok {
 		return 0, false
 	}
-	if t.bytes == 0 {
+	if q.bytes == 0 {
 		return to, true
 	}
-	if !r.transfer(from, to, t.cause, op, t.name) {
+	if !r.transfer(from, to, cause, q.op, q.tensor) {
 		r.drop(to)
 		return 0, false
 	}
@@ -42,8 +50,8 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 	owner := src.Device
 	var staging bufferID
 	switch {
-	case up && down:
-		c.Stream, c.Nanos = event.StreamCompute, r.cfg.Devices[0].Model.HostMove(src.Bytes)
+	case up && down || src.Device == dst.Device:
+		r.moveLocally(c)
 	case up:
 		owner, c.Stream = dst.Device, event.StreamH2D
 		staging = r.stage(from, op, name)
@@ -75,10 +83,24 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 	}
 	r.tellCopy(c, owner, span, src.Device, cause, op, name)
 	r.fly(from, staging, to, span.End)
+	if cause == event.CauseSwap && down {
+		f := &r.flights[len(r.flights)-1]
+		f.left, f.device = c.Nanos, owner
+		r.swapping++
+	}
 	if up != down && !c.Pinned {
 		r.backend.WaitUntil(span.End) // a pageable copy blocks the host
 	}
 	return true
+}
+
+// moveLocally is a copy within one memory: in order with all other work there.
+func (r *Runtime) moveLocally(c *Copy) {
+	d := r.cfg.Devices[c.From.Device]
+	c.Stream = event.StreamCompute
+	if c.Nanos = d.Model.Local(c.From.Bytes); d.IsHost() {
+		c.Nanos = d.Model.HostMove(c.From.Bytes)
+	}
 }
 
 // stage copies pageable host memory into a buffer of the pinned pool, or gives
@@ -103,6 +125,9 @@ func (r *Runtime) stage(from bufferID, op, name event.StringID) bufferID {
 }
 
 func (r *Runtime) tellCopy(c *Copy, owner event.DeviceID, s Span, src event.DeviceID, cause event.TransferCause, op, name event.StringID) {
+	if r.dry != nil {
+		return
+	}
 	r.copyID++
 	r.ev = event.Event{
 		Kind: event.TransferBegin, Time: s.Begin, Device: src, Peer: c.To.Device, Size: c.To.Bytes, ID: r.copyID,
@@ -128,7 +153,7 @@ func (r *Runtime) fly(source, staging, to bufferID, end int64) {
 		r.hold(source, 1)
 	}
 	r.serial++
-	r.flights = append(r.flights, flight{r.serial, source, staging, end})
+	r.flights = append(r.flights, flight{serial: r.serial, source: source, staging: staging, end: end})
 	b := &r.buffers[to]
 	b.ready, b.flight = end, r.serial
 }
@@ -152,20 +177,69 @@ func (r *Runtime) seen(id bufferID) {
 	for i, f := range r.flights {
 		if f.serial == r.buffers[id].flight {
 			r.backend.WaitUntil(f.end)
-			r.flights = append(r.flights[:i], r.flights[i+1:]...)
-			r.settle(f)
+			r.removeFlight(i)
 			break
 		}
 	}
 	r.buffers[id].flight = 0
 }
 
+// removeFlight drops what a copy held; the host has waited for it.
+func (r *Runtime) removeFlight(i int) {
+	f := r.flights[i]
+	r.flights = append(r.flights[:i], r.flights[i+1:]...)
+	r.settle(f)
+}
+
 func (r *Runtime) settle(f flight) {
+	if f.left > 0 {
+		r.swapping--
+	}
 	if f.source != 0 {
-		r.drop(f.source)
+		r.dropLater(f.source)
 	}
 	if f.staging != 0 {
-		r.drop(f.staging)
+		r.dropLater(f.staging)
+	}
+}
+
+// dropLater drops the reference of a finished copy, or gathers it with others
+// as TensorFlow of 2019 did.
+func (r *Runtime) dropLater(id bufferID) {
+	if r.cfg.DeferredDeletion == 0 {
+		r.drop(id)
+		return
+	}
+	r.deferred = append(r.deferred, id)
+	r.deferredSum += r.buffers[id].size
+	if r.deferredSum > r.cfg.DeferredDeletion {
+		r.dropDeferred()
+	}
+}
+
+func (r *Runtime) dropDeferred() {
+	for _, id := range r.deferred {
+		r.drop(id)
+	}
+	r.deferred, r.deferredSum = r.deferred[:0], 0
+}
+
+// swapped counts a kernel towards the ends of swaps to the host on its device.
+// The count is of the model's time and not of a clock, so that the same memory
+// comes back at the same op on every Backend.
+func (r *Runtime) swapped(dev event.DeviceID, nanos int64) {
+	for i := 0; i < len(r.flights); {
+		f := &r.flights[i]
+		if f.left > 0 && f.device == dev {
+			if f.left -= nanos; f.left <= 0 {
+				f.left = 0
+				r.swapping--
+				r.backend.WaitUntil(f.end)
+				r.removeFlight(i)
+				continue
+			}
+		}
+		i++
 	}
 }
 
@@ -176,6 +250,7 @@ func (r *Runtime) land() {
 		r.flights = r.flights[:copy(r.flights, r.flights[1:])]
 		r.settle(f)
 	}
+	r.dropDeferred()
 }
 
 // wakeUp is the host time from a device's completion to the thread that waited
@@ -184,9 +259,9 @@ const wakeUp = 20_000
 
 // constantBuffer makes the lasting memory of a constant: its number is written
 // in host memory and, for an accelerator, sent there.
-func (r *Runtime) constantBuffer(t *tensor, op event.StringID, fill func([]byte)) (bufferID, bool) {
+func (r *Runtime) constantBuffer(p *Plan, t *tensor, op event.StringID, fill func([]byte)) (bufferID, bool) {
 	return r.initial(request{
-		bytes: t.bytes, op: op, tensor: t.name, what: t.what, space: t.space, category: event.Constant,
+		bytes: t.bytes, op: op, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: event.Constant,
 	}, fill)
 }
 

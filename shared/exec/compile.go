@@ -1,0 +1,451 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"tideline/protocol/event"
+	"tideline/shared/place"
+	"tideline/shared/program"
+)
+
+// Compile places p and prepares it. Placement events are told at once.
+func (r *Runtime) Compile(p *program.Program, rules []place.Rule, soft bool) (*Plan, error) {
+	where, err := place.Place(p, r.cfg.Devices, rules, soft)
+	if err != nil {
+		return nil, err
+	}
+	return r.CompilePlaced(p, where)
+}
+
+// CompilePlaced prepares a program whose nodes have their devices already.
+func (r *Runtime) CompilePlaced(p *program.Program, where []place.Decision) (*Plan, error) {
+	if len(where) != len(p.Nodes) {
+		return nil, fmt.Errorf("compile %s: %d placements for %d nodes", p.Name, len(where), len(p.Nodes))
+	}
+	c := compiler{r: r, p: p, where: where, plan: &Plan{p: p, eager: r.cfg.Mode == Eager}}
+	if err := c.run(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
+	}
+	return c.plan, nil
+}
+
+type compiler struct {
+	r     *Runtime
+	p     *program.Program
+	where []place.Decision
+	plan  *Plan
+	keep  []bool
+	node  []int32    // by program node
+	at    []tensorID // by value and device: the value in that memory, or none
+	ids   []tensorID // unused room for the nodes' inputs and outputs
+	refs  []Ref      // and for their kernels'
+}
+
+func (c *compiler) run() error {
+	c.reserve()
+	c.prune()
+	c.inputs()
+	for i := range c.p.Nodes {
+		if c.keep[i] {
+			if err := c.add(program.NodeID(i)); err != nil {
+				return err
+			}
+		}
+	}
+	c.fetch()
+	c.finish()
+	if c.plan.eager {
+		c.lifetimes()
+	}
+	c.tellPlacement()
+	return nil
+}
+
+// reserve makes room at once for what a program of this size needs at least.
+func (c *compiler) reserve() {
+	c.at = make([]tensorID, len(c.p.Values)*len(c.r.cfg.Devices))
+	for i := range c.at {
+		c.at[i] = noTensor
+	}
+	c.node = make([]int32, len(c.p.Nodes))
+	n := 0
+	for i := range c.p.Nodes {
+		n += len(c.p.Nodes[i].Inputs) + len(c.p.Nodes[i].Outputs)
+	}
+	c.ids, c.refs = make([]tensorID, n), make([]Ref, n)
+	c.plan.nodes = make([]node, 0, len(c.p.Nodes)+len(c.p.Inputs)+len(c.p.Fetches)+8)
+	c.plan.tensors = make([]tensor, 0, len(c.p.Values)+8)
+}
+
+// prune keeps what the fetches and the stateful ops need. Eager execution
+// cannot know what will be needed, and runs everything.
+func (c *compiler) prune() {
+	c.keep = make([]bool, len(c.p.Nodes))
+	if c.plan.eager {
+		for i := range c.keep {
+			c.keep[i] = true
+		}
+		return
+	}
+	// Nodes stand in topological order: one pass from the back marks all.
+	for _, f := range c.p.Fetches {
+		c.need(f.Value)
+	}
+	for i := len(c.p.Nodes) - 1; i >= 0; i-- {
+		n := &c.p.Nodes[i]
+		if d, err := program.Lookup(n.Op); err == nil && d.Stateful || c.kept(n) {
+			c.keep[i] = true
+		}
+		if !c.keep[i] {
+			continue
+		}
+		for _, v := range n.Inputs {
+			c.need(v)
+		}
+		for _, before := range n.Control {
+			c.keep[before] = true
+		}
+	}
+}
+
+func (c *compiler) need(v program.ValueID) {
+	if n := c.p.Values[v].Producer; n != program.None {
+		c.keep[n] = true
+	}
+}
+
+// kept says whether the program appends the node's outputs to a list.
+func (c *compiler) kept(n *program.Node) bool {
+	return len(n.Outputs) > 0 && n.Op != program.OpVariable && n.Op != program.OpConst &&
+		slices.ContainsFunc(c.r.cfg.Keep, func(pattern string) bool { return place.Match(pattern, n.Name) })
+}
+
+func (c *compiler) inputs() {
+	for _, v := range c.p.Inputs {
+		t := c.tensor(v, 0, inputTensor)
+		c.plan.inputs = append(c.plan.inputs, t)
+		c.push(node{kind: inputNode, src: program.None, name: c.r.strings.ID(c.p.Values[v].Name), out: []tensorID{t}})
+	}
+}
+
+func (c *compiler) push(n node) int32 {
+	id := int32(len(c.plan.nodes))
+	n.id = id
+	for _, t := range n.out {
+		c.plan.tensors[t].producer = id
+	}
+	n.firstSlot = int32(c.plan.slots)
+	c.plan.slots += len(n.in)
+	n.needs += int32(len(n.in))
+	c.plan.nodes = append(c.plan.nodes, n)
+	return id
+}
+
+func (c *compiler) tensor(v program.ValueID, dev event.DeviceID, kind tensorKind) tensorID {
+	val := &c.p.Values[v]
+	id := tensorID(len(c.plan.tensors))
+	elements := val.Shape.Elements()
+	c.plan.tensors = append(c.plan.tensors, tensor{
+		value: v, from: noTensor, bytes: elements * val.DType.Size(), elements: elements, dtype: val.DType,
+		name: c.r.strings.ID(val.Name), space: c.r.memory[dev], kind: kind, category: categories[val.Role],
+	})
+	*c.home(v, dev) = id
+	return id
+}
+
+// home is where the tensor of v in a device's memory is noted.
+func (c *compiler) home(v program.ValueID, dev event.DeviceID) *tensorID {
+	return &c.at[int(v)*len(c.r.cfg.Devices)+int(dev)]
+}
+
+var categories = [...]event.Category{
+	program.RoleActivation:         event.Activation,
+	program.RoleInput:              event.Input,
+	program.RoleVariable:           event.Parameter,
+	program.RoleGradient:           event.Gradient,
+	program.RoleActivationGradient: event.ActivationGradient,
+	program.RoleConstant:           event.Constant,
+	program.RoleOutput:             event.Output,
+	program.RoleTemporary:          event.Temporary,
+}
+
+var phases = [...]event.Category{
+	program.Forward:  event.OpForward,
+	program.Backward: event.OpBackward,
+	program.Update:   event.OpUpdate,
+}
+
+func (c *compiler) add(id program.NodeID) error {
+	src := &c.p.Nodes[id]
+	def, err := program.Lookup(src.Op)
+	if err != nil {
+		return err
+	}
+	if len(src.Outputs) > maxOutputs {
+		return fmt.Errorf("node %s: %d outputs are more than the %d an op can have", src.Name, len(src.Outputs), maxOutputs)
+	}
+	dev := c.where[id].Device
+	n := node{
+		src: id, name: c.r.strings.ID(src.Name), device: dev, phase: phases[src.Phase], alias: def.Alias,
+		forward: def.Forwardable, forwardTo: def.ForwardOutput, kept: c.kept(src),
+	}
+	kind := c.kind(&n, src)
+	n.in = c.take(len(src.Inputs))
+	for i, v := range src.Inputs {
+		n.in[i] = c.input(v, c.inputDevice(def, src.Op, dev, i), hostArgument(def, src.Op, i))
+		if x := &c.plan.tensors[n.in[i]]; x.kind == variableTensor {
+			if def.Stateful && writes(src, c.p.Values[v].Variable) {
+				n.writes = append(n.writes, write{i, c.p.Values[v].Variable})
+			} else {
+				x.read = true
+			}
+		}
+	}
+	n.out = c.take(len(src.Outputs))
+	for i, v := range src.Outputs {
+		n.out[i] = c.tensor(v, c.outputDevice(src.Op, dev), kind)
+		if src.Op == program.OpSwapOut && c.r.pinnedSpace != noSpace {
+			c.plan.tensors[n.out[i]].space = c.r.pinnedSpace
+		}
+		if n.kind == swapNode {
+			c.plan.tensors[n.out[i]].cause = event.CauseSwap
+		}
+	}
+	if def.Workspace != nil && !c.r.cfg.Devices[dev].IsHost() {
+		n.workspace = def.Workspace(c.p, src)
+		n.workName = c.r.strings.ID(src.Name + " workspace")
+	}
+	c.kernel(&n, def, src)
+	n.dispatch = c.dispatch(len(n.in) + len(n.out))
+	me := c.push(n)
+	c.node[id] = me
+	for _, before := range src.Control {
+		if c.keep[before] {
+			b := &c.plan.nodes[c.node[before]]
+			b.control = append(b.control, me)
+			c.plan.nodes[me].needs++
+		}
+	}
+	return nil
+}
+
+func (c *compiler) kind(n *node, src *program.Node) tensorKind {
+	switch src.Op {
+	case program.OpVariable:
+		n.kind = variableNode
+		return variableTensor
+	case program.OpConst:
+		n.kind = constNode
+		return constant
+	case program.OpSwapOut, program.OpSwapIn:
+		// On the host there is nothing to swap: the tensor stays where it is.
+		if n.alias = c.r.cfg.Devices[n.device].IsHost(); !n.alias {
+			n.kind = swapNode
+		}
+	case program.OpShape:
+		n.metadata = true
+	default:
+	}
+	return computed
+}
+
+// writes says whether a stateful op writes into its input of variable v.
+func writes(src *program.Node, v program.VariableID) bool {
+	return v != program.None && (v == src.Attrs.Variable || slices.Contains(src.Attrs.Slots[:], v))
+}
+
+func (c *compiler) take(n int) []tensorID {
+	if n > len(c.ids) {
+		return make([]tensorID, n)
+	}
+	s := c.ids[:n:n]
+	c.ids = c.ids[n:]
+	return s
+}
+
+func (c *compiler) takeRefs(n int) []Ref {
+	if n > len(c.refs) {
+		return make([]Ref, n)
+	}
+	s := c.refs[:n:n]
+	c.refs = c.refs[n:]
+	return s
+}
+
+// kernel prepares the call. A kernel that reads no contents runs on the host,
+// wherever its input lies, and takes no place on a stream.
+func (c *compiler) kernel(n *node, def *program.Def, src *program.Node) {
+	dev := n.device
+	if n.metadata {
+		dev = 0
+	}
+	cost := program.Cost{}
+	if !n.metadata {
+		cost = def.Cost(c.p, src)
+	}
+	n.kernel = Kernel{
+		Program: c.p, Node: src, Device: dev, In: c.takeRefs(len(n.in)), Out: c.takeRefs(len(n.out)),
+		Nanos: c.r.cfg.Devices[dev].Model.Kernel(cost.FLOPs, cost.Bytes),
+	}
+}
+
+// Host time to issue one op, in nanoseconds: an eager op goes through the
+// Python layer and makes handles, a graph's node is only looked up. An op that
+// is only put into the queue of an asynchronous executor costs the program
+// less; the executor's own thread does the rest.
+const (
+	eagerDispatch    = 12_000
+	eagerPerTensor   = 800
+	eagerDispatchMax = 20_000
+	graphDispatch    = 5_000
+)
+
+func (c *compiler) dispatch(tensors int) int64 {
+	if c.plan.eager {
+		return min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(tensors))
+	}
+	return graphDispatch
+}
+
+func hostArgument(def *program.Def, op program.Op, i int) bool {
+	return op == program.OpSwapIn || slices.Contains(def.HostInputs, i)
+}
+
+func (c *compiler) inputDevice(def *program.Def, op program.Op, dev event.DeviceID, i int) event.DeviceID {
+	if hostArgument(def, op, i) {
+		return 0
+	}
+	return dev
+}
+
+// outputDevice is where an op's results lie: those of metadata ops and of a
+// swap to the host lie in host memory.
+func (c *compiler) outputDevice(op program.Op, dev event.DeviceID) event.DeviceID {
+	if op == program.OpShape || op == program.OpSwapOut {
+		return 0
+	}
+	return dev
+}
+
+// input is the tensor of v in a device's memory: the original, or one copy
+// that all consumers there share.
+func (c *compiler) input(v program.ValueID, dev event.DeviceID, argument bool) tensorID {
+	if t := *c.home(v, dev); t != noTensor {
+		return t
+	}
+	from := *c.home(v, c.origin(v))
+	t := c.tensor(v, dev, copied)
+	to := &c.plan.tensors[t]
+	to.from, to.cause, to.argument = from, event.CausePlacement, argument
+	switch {
+	case argument:
+		to.cause = event.CauseHostArgument
+	case c.plan.tensors[from].kind == inputTensor:
+		to.cause = event.CauseInput
+	}
+	if c.plan.tensors[from].kind == variableTensor {
+		c.plan.tensors[from].read = true
+	}
+	if c.plan.eager {
+		return t
+	}
+	if c.r.pinnedSpace != noSpace {
+		// A graph knows that this host tensor is one side of a copy.
+		if dev == 0 {
+			to.space = c.r.pinnedSpace
+		} else if s := &c.plan.tensors[from]; s.kind == computed && s.space == c.r.hostSpace {
+			s.space = c.r.pinnedSpace
+		}
+	}
+	c.push(node{kind: copyNode, src: program.None, name: to.name, device: dev, phase: event.OpCopy, in: []tensorID{from}, out: []tensorID{t}})
+	return t
+}
+
+// origin is the device in whose memory a value is made: the host for a
+// program's input.
+func (c *compiler) origin(v program.ValueID) event.DeviceID {
+	if p := c.p.Values[v].Producer; p != program.None {
+		return c.outputDevice(c.p.Nodes[p].Op, c.where[p].Device)
+	}
+	return 0
+}
+
+func (c *compiler) fetch() {
+	for _, f := range c.p.Fetches {
+		home := c.origin(f.Value)
+		t := *c.home(f.Value, home)
+		x := fetch{name: f.Name, id: c.r.strings.ID(f.Name), tensor: t}
+		x.node = c.push(node{kind: fetchNode, src: program.None, name: x.id, device: home, in: []tensorID{t}})
+		c.plan.fetches = append(c.plan.fetches, x)
+		if c.plan.tensors[t].kind == variableTensor {
+			c.plan.tensors[t].read = true
+		}
+	}
+}
+
+func (c *compiler) finish() {
+	p := c.plan
+	for i := range p.tensors {
+		t := &p.tensors[i]
+		if t.kind == variableTensor && c.p.Variables[c.p.Values[t.value].Variable].Slot {
+			t.category = event.OptimizerState
+		}
+	}
+	c.edges()
+	p.needs = make([]int32, len(p.nodes))
+	for i := range p.nodes {
+		p.needs[i] = p.nodes[i].needs
+		if p.nodes[i].needs == 0 {
+			p.roots = append(p.roots, int32(i))
+		}
+	}
+	p.waiting = make([]int32, len(p.nodes))
+	p.slot = make([]bufferID, p.slots)
+	p.buf = make([]bufferID, len(p.tensors))
+	p.ready.ring = make([]int32, len(p.nodes)+1)
+}
+
+// edges lists every tensor's out-edges in order of creation.
+func (c *compiler) edges() {
+	p := c.plan
+	p.edges = make([]edge, p.slots)
+	for i := range p.nodes {
+		for _, t := range p.nodes[i].in {
+			p.tensors[t].n++
+		}
+	}
+	sum := int32(0)
+	for i := range p.tensors {
+		t := &p.tensors[i]
+		t.first = sum
+		sum += t.n
+		t.n = 0
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		for k, in := range n.in {
+			t := &p.tensors[in]
+			p.edges[t.first+t.n] = edge{int32(i), n.firstSlot + int32(k)}
+			t.n++
+		}
+	}
+}
+
+// tellPlacement tells where each op went, in program order.
+func (c *compiler) tellPlacement() {
+	if c.plan.eager && c.r.placed {
+		return // eager kernels are kept by op and type: another shape is nothing new
+	}
+	c.r.placed = true
+	for i := range c.p.Nodes {
+		if !c.keep[i] {
+			continue
+		}
+		c.r.ev = event.Event{
+			Kind: event.Placement, Device: c.where[i].Device, Op: c.r.strings.ID(c.p.Nodes[i].Name),
+			Text: c.r.strings.ID(c.where[i].Reason), Step: c.r.step,
+		}
+		c.r.out.host(&c.r.ev)
+	}
+}
