@@ -1,7 +1,8 @@
 package program
 
-// flopsTanh counts a hyperbolic tangent as a rational function of this size;
-// the op is bound by memory on every device, so the figure matters little.
+// flopsTanh counts a hyperbolic tangent, an exponential or a logarithm as a
+// rational function of this size; such ops are bound by memory on every
+// device, so the figure matters little.
 const flopsTanh = 10
 
 // traffic is the bytes of all inputs and outputs, each moved once.
@@ -35,11 +36,64 @@ func costReduce(p *Program, n *Node) Cost {
 }
 
 func costMatMul(p *Program, n *Node) Cost {
-	k := in(p, n, 0).Shape[1]
+	s := in(p, n, 0).Shape
+	k := s[len(s)-1]
 	if n.Attrs.TransposeA {
-		k = in(p, n, 0).Shape[0]
+		k = s[len(s)-2]
 	}
-	return Cost{FLOPs: 2 * k * p.Values[n.Outputs[0]].Shape.Elements(), Bytes: traffic(p, n)}
+	return Cost{FLOPs: 2 * k * out(p, n, 0).Shape.Elements(), Bytes: traffic(p, n)}
+}
+
+// out is the value of output i.
+func out(p *Program, n *Node, i int) *Value { return &p.Values[n.Outputs[i]] }
+
+// costGather moves the rows that it gives, not the whole of what it takes from.
+func costGather(p *Program, n *Node) Cost {
+	b := 2 * out(p, n, 0).Bytes()
+	for _, v := range n.Inputs[1:] {
+		b += p.Values[v].Bytes() // indices
+	}
+	return Cost{Bytes: b}
+}
+
+// costSegmentSum reads and writes the rows that it adds to, once more than it
+// writes the zeros.
+func costSegmentSum(p *Program, n *Node) Cost {
+	rows := in(p, n, 0)
+	return Cost{FLOPs: rows.Shape.Elements(), Bytes: traffic(p, n) + 2*rows.Bytes()}
+}
+
+// costPasses is of ops that go over input i, the activations, this many times
+// more than once, with flops an element.
+func costPasses(flops, more int64, i int) func(*Program, *Node) Cost {
+	return func(p *Program, n *Node) Cost {
+		x := in(p, n, i)
+		return Cost{FLOPs: flops * x.Shape.Elements(), Bytes: traffic(p, n) + more*x.Bytes()}
+	}
+}
+
+// costApply is of updates with flops an element of the variable. What they
+// change, the variable and its slots, is read and written, so it counts twice.
+func costApply(flops int64, slots int) func(*Program, *Node) Cost {
+	return func(p *Program, n *Node) Cost {
+		b := traffic(p, n)
+		for _, v := range n.Inputs[:1+slots] {
+			b += p.Values[v].Bytes()
+		}
+		return Cost{FLOPs: flops * in(p, n, 0).Shape.Elements(), Bytes: b}
+	}
+}
+
+// costSparseApply is of updates of some rows only.
+func costSparseApply(flops int64, slots int64) func(*Program, *Node) Cost {
+	return func(p *Program, n *Node) Cost {
+		last := len(n.Inputs) - 1
+		if n.Attrs.Guarded {
+			last--
+		}
+		g := in(p, n, last-1)
+		return Cost{FLOPs: flops * g.Shape.Elements(), Bytes: in(p, n, last).Bytes() + g.Bytes()*(3+2*slots)}
+	}
 }
 
 // costConv2D holds for all three convolution ops: each is one matrix product
@@ -57,22 +111,6 @@ func costPool(p *Program, n *Node) Cost {
 func costPoolGrad(p *Program, n *Node) Cost {
 	w := p.PoolWindow(n)
 	return Cost{FLOPs: w.N * w.Columns(), Bytes: traffic(p, n)}
-}
-
-func costSparseXent(p *Program, n *Node) Cost {
-	return Cost{FLOPs: (flopsTanh + 4) * in(p, n, 0).Shape.Elements(), Bytes: traffic(p, n)}
-}
-
-// The variable is read and written, so it counts twice.
-
-func costApplySGD(p *Program, n *Node) Cost {
-	v := in(p, n, 0)
-	return Cost{FLOPs: 2 * v.Shape.Elements(), Bytes: traffic(p, n) + v.Bytes()}
-}
-
-func costApplyAdam(p *Program, n *Node) Cost {
-	v := in(p, n, 0)
-	return Cost{FLOPs: 12 * v.Shape.Elements(), Bytes: traffic(p, n) + 3*v.Bytes()}
 }
 
 // workspaceLimit bounds the workspace of one convolution. TensorFlow's own
@@ -101,6 +139,69 @@ func (w *Window) Pointwise() bool {
 // sum of its exponentials.
 func workspaceSparseXent(p *Program, n *Node) int64 {
 	return in(p, n, 0).Shape[0] * in(p, n, 0).DType.Size()
+}
+
+// workspaceSoftmax is a maximum and a sum per row, as TensorFlow's kernel keeps
+// them.
+func workspaceSoftmax(p *Program, n *Node) int64 {
+	x := in(p, n, 0)
+	rows := x.Shape[:len(x.Shape)-1].Elements()
+	return rows * (x.DType.Size() + statistics(x.DType).Size())
+}
+
+// The sizes at which TensorFlow's reductions change their way (reduction_gpu_kernels).
+const (
+	reduceOneBlock   = 4096    // elements: one block of threads, no scratch
+	reduceFewBlocks  = 1 << 18 // elements: up to a warp of blocks, one number each
+	reduceWarp       = 32
+	reduceMostBlocks = 3200 // beyond: what a card of 80 processors runs at once (modelled)
+	reduceLongRow    = 1024 // columns: segments of the library, which asks for one byte
+	reduceWide       = 4096 // columns: one thread each, no scratch
+)
+
+// workspaceReduce is the scratch of a reduction: partial results of blocks.
+func workspaceReduce(p *Program, n *Node) int64 {
+	x := in(p, n, 0).Shape
+	size, all := in(p, n, 0).DType.Size(), x.Elements()
+	columns := int64(1) // extent of what is kept behind what is reduced
+	d := len(x) - 1
+	for ; d >= 0 && !n.reduces(d); d-- {
+		columns *= x[d]
+	}
+	row := int64(1) // extent of what is reduced
+	for ; d >= 0 && n.reduces(d); d-- {
+		row *= x[d]
+	}
+	switch {
+	case row == all:
+		return size * scalarBlocks(all)
+	case columns > 1 && row*columns == all:
+		if columns >= reduceWide {
+			return 0
+		}
+		if blocks := min(reduceWarp, (row+reduceWarp-1)/reduceWarp); blocks > 1 {
+			return size * columns * blocks
+		}
+	case columns == 1 && row >= reduceLongRow:
+		return 1
+	}
+	return 0
+}
+
+// reduces says whether a reduction removes dimension d; L2Loss removes all.
+func (n *Node) reduces(d int) bool { return reducesAxis(n.Attrs.Axes, d) }
+
+// scalarBlocks is the partial results of a reduction of this many elements to
+// one.
+func scalarBlocks(elements int64) int64 {
+	switch {
+	case elements <= reduceOneBlock:
+		return 0
+	case elements <= reduceFewBlocks:
+		return reduceWarp
+	default:
+		return reduceMostBlocks
+	}
 }
 
 // Cost is the work of node n, zero for an unknown op.

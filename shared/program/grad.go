@@ -1,11 +1,17 @@
 package program
 
+import "slices"
+
 // The gradient functions of the op table. Each adds backward nodes for those
 // inputs whose gradient is wanted and returns one value per input. They name
 // the tensors that a backward pass keeps alive, so what they take (the output
 // for tanh and relu, the input for a product) decides a step's peak.
 
 func gradIdentity(_ *Builder, _ NodeID, g []ValueID) []ValueID { return []ValueID{g[0]} }
+
+func gradCast(b *Builder, n NodeID, g []ValueID) []ValueID {
+	return []ValueID{b.Op(OpCast, Attrs{DType: b.DType(b.input(n, 0))}, g[0])}
+}
 
 func gradReshape(b *Builder, n NodeID, g []ValueID) []ValueID {
 	return []ValueID{b.Op(OpReshape, Attrs{Shape: b.shape(b.input(n, 0))}, g[0])}
@@ -16,22 +22,22 @@ func gradBroadcastTo(b *Builder, n NodeID, g []ValueID) []ValueID {
 }
 
 func gradMatMul(b *Builder, n NodeID, g []ValueID) []ValueID {
-	x, y, at := b.input(n, 0), b.input(n, 1), b.p.Nodes[n].Attrs
+	x, y, at, op := b.input(n, 0), b.input(n, 1), b.p.Nodes[n].Attrs, b.p.Nodes[n].Op
 	gx, gy := ValueID(None), ValueID(None)
 	if b.wants(x) {
 		switch {
 		case !at.TransposeA:
-			gx = b.Op(OpMatMul, Attrs{TransposeB: !at.TransposeB}, g[0], y)
+			gx = b.Op(op, Attrs{TransposeB: !at.TransposeB}, g[0], y)
 		default:
-			gx = b.Op(OpMatMul, Attrs{TransposeA: at.TransposeB, TransposeB: true}, y, g[0])
+			gx = b.Op(op, Attrs{TransposeA: at.TransposeB, TransposeB: true}, y, g[0])
 		}
 	}
 	if b.wants(y) {
 		switch {
 		case !at.TransposeB:
-			gy = b.Op(OpMatMul, Attrs{TransposeA: !at.TransposeA}, x, g[0])
+			gy = b.Op(op, Attrs{TransposeA: !at.TransposeA}, x, g[0])
 		default:
-			gy = b.Op(OpMatMul, Attrs{TransposeA: true, TransposeB: at.TransposeA}, g[0], x)
+			gy = b.Op(op, Attrs{TransposeA: true, TransposeB: at.TransposeA}, g[0], x)
 		}
 	}
 	return []ValueID{gx, gy}
@@ -60,6 +66,22 @@ func gradConv2D(b *Builder, n NodeID, g []ValueID) []ValueID {
 	return []ValueID{gx, gw}
 }
 
+// gradTransposedConv is of the convolution's gradient as an op of its own, the
+// transposed convolution: inputs filter and images.
+func gradTransposedConv(b *Builder, n NodeID, g []ValueID) []ValueID {
+	w, x := b.input(n, 0), b.input(n, 1)
+	at := Attrs{Strides: b.p.Nodes[n].Attrs.Strides, Padding: b.p.Nodes[n].Attrs.Padding}
+	gx, gw := ValueID(None), ValueID(None)
+	if b.wants(x) {
+		gx = b.Op(OpConv2D, at, g[0], w)
+	}
+	if b.wants(w) {
+		at.Shape = b.shape(w)
+		gw = b.Op(OpConv2DBackpropFilter, at, g[0], x)
+	}
+	return []ValueID{gw, gx}
+}
+
 func gradAvgPool(b *Builder, n NodeID, g []ValueID) []ValueID {
 	at := b.p.Nodes[n].Attrs
 	at.Shape = b.shape(b.input(n, 0))
@@ -70,14 +92,6 @@ func gradMaxPool(b *Builder, n NodeID, g []ValueID) []ValueID {
 	return []ValueID{b.Op(OpMaxPoolGrad, b.p.Nodes[n].Attrs, b.input(n, 0), b.output(n, 0), g[0])}
 }
 
-func gradTanh(b *Builder, n NodeID, g []ValueID) []ValueID {
-	return []ValueID{b.Op(OpTanhGrad, Attrs{}, b.output(n, 0), g[0])}
-}
-
-func gradRelu(b *Builder, n NodeID, g []ValueID) []ValueID {
-	return []ValueID{b.Op(OpReluGrad, Attrs{}, g[0], b.output(n, 0))}
-}
-
 func gradAdd(b *Builder, n NodeID, g []ValueID) []ValueID {
 	return []ValueID{b.towards(n, 0, g[0]), b.towards(n, 1, g[0])}
 }
@@ -85,7 +99,7 @@ func gradAdd(b *Builder, n NodeID, g []ValueID) []ValueID {
 func gradSub(b *Builder, n NodeID, g []ValueID) []ValueID {
 	neg := ValueID(None)
 	if b.wants(b.input(n, 1)) {
-		neg = b.towards(n, 1, b.scaled(g[0], -1))
+		neg = b.towards(n, 1, b.Op(OpNeg, Attrs{}, g[0]))
 	}
 	return []ValueID{b.towards(n, 0, g[0]), neg}
 }
@@ -119,17 +133,6 @@ func gradMean(b *Builder, n NodeID, g []ValueID) []ValueID {
 	return []ValueID{b.scaled(b.spread(n, g[0]), 1/float64(max(1, count)))}
 }
 
-// gradSparseXent scales the gradient that the forward op left as its second
-// output by what comes in for each sample.
-func gradSparseXent(b *Builder, n NodeID, g []ValueID) []ValueID {
-	logits := ValueID(None)
-	if b.wants(b.input(n, 0)) {
-		column := b.Op(OpReshape, Attrs{Shape: Shape{b.shape(g[0])[0], 1}}, g[0])
-		logits = b.Op(OpMul, Attrs{}, column, b.output(n, 1))
-	}
-	return []ValueID{logits, None}
-}
-
 // scaled multiplies v by a constant.
 func (b *Builder) scaled(v ValueID, by float64) ValueID {
 	return b.Op(OpMul, Attrs{}, v, b.Const("Const", b.DType(v), nil, by))
@@ -137,18 +140,25 @@ func (b *Builder) scaled(v ValueID, by float64) ValueID {
 
 // spread undoes a reduction's shape: it repeats g over the reduced dimensions.
 func (b *Builder) spread(n NodeID, g ValueID) ValueID {
-	full := b.shape(b.input(n, 0))
-	kept := make(Shape, len(full))
-	for d, e := range full {
-		kept[d] = e
-		if reducesAxis(b.p.Nodes[n].Attrs.Axes, d) {
+	if len(b.shape(g)) > 0 {
+		g = b.keep(n, g)
+	}
+	return b.Op(OpBroadcastTo, Attrs{Shape: b.shape(b.input(n, 0))}, g)
+}
+
+// keep gives v, of a reduction's result, the dimensions that were reduced,
+// with extent 1.
+func (b *Builder) keep(n NodeID, v ValueID) ValueID {
+	kept := slices.Clone(b.shape(b.input(n, 0)))
+	for d := range kept {
+		if b.p.Nodes[n].reduces(d) {
 			kept[d] = 1
 		}
 	}
-	if len(b.shape(g)) > 0 {
-		g = b.Op(OpReshape, Attrs{Shape: kept}, g)
+	if b.shape(v).Equal(kept) {
+		return v
 	}
-	return b.Op(OpBroadcastTo, Attrs{Shape: full}, g)
+	return b.Op(OpReshape, Attrs{Shape: kept}, v)
 }
 
 // towards brings a gradient of the output to the shape of input i, if that

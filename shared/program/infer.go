@@ -41,6 +41,50 @@ func floats(p *Program, n *Node, want int) error {
 	return nil
 }
 
+// numbers is floats for ops that count in int32 and int64 as well.
+func numbers(p *Program, n *Node, want int) error {
+	if err := arity(p, n, want); err != nil {
+		return err
+	}
+	for i, v := range n.Inputs {
+		if d := p.Values[v].DType; !d.number() || d != p.Values[n.Inputs[0]].DType {
+			return mismatch(p, n, "input %d is %s; all inputs must have one type of numbers", i, d)
+		}
+	}
+	return nil
+}
+
+// number says whether arithmetic is done in the type.
+func (d DType) number() bool { return d <= Int64 }
+
+// index says whether the type counts rows and classes.
+func (d DType) index() bool { return d == Int32 || d == Int64 }
+
+// statistics is the type in which means, variances and their parameters are
+// kept for activations of type d: halves are too coarse for them.
+func statistics(d DType) DType {
+	if d == Float16 || d == BFloat16 {
+		return Float32
+	}
+	return d
+}
+
+// made checks a type and a shape that Attrs ask for.
+func made(p *Program, n *Node, want int) error {
+	if err := arity(p, n, want); err != nil {
+		return err
+	}
+	if n.Attrs.DType >= numDTypes {
+		return mismatch(p, n, "element type %d does not exist", n.Attrs.DType)
+	}
+	for _, d := range n.Attrs.Shape {
+		if d < 0 {
+			return mismatch(p, n, "shape %s", n.Attrs.Shape)
+		}
+	}
+	return nil
+}
+
 // in is the value of input i.
 func in(p *Program, n *Node, i int) *Value { return &p.Values[n.Inputs[i]] }
 
@@ -58,35 +102,10 @@ func inferVariable(p *Program, n *Node) ([]Spec, error) {
 }
 
 func inferConst(p *Program, n *Node) ([]Spec, error) {
-	if err := arity(p, n, 0); err != nil {
+	if err := made(p, n, 0); err != nil {
 		return nil, err
-	}
-	for _, d := range n.Attrs.Shape {
-		if d < 0 {
-			return nil, mismatch(p, n, "constant of shape %s", n.Attrs.Shape)
-		}
 	}
 	return one(n.Attrs.DType, n.Attrs.Shape), nil
-}
-
-func inferAssign(p *Program, n *Node) ([]Spec, error) {
-	if err := arity(p, n, 2); err != nil {
-		return nil, err
-	}
-	if err := isVariable(p, n, 0, n.Attrs.Variable); err != nil {
-		return nil, err
-	}
-	if v, x := in(p, n, 0), in(p, n, 1); v.DType != x.DType || !v.Shape.Equal(x.Shape) {
-		return nil, mismatch(p, n, "a variable keeps its type and shape")
-	}
-	return nil, nil
-}
-
-func isVariable(p *Program, n *Node, i int, want VariableID) error {
-	if got := in(p, n, i).Variable; got == None || got != want {
-		return mismatch(p, n, "input %d must be the value of variable %d, is of %d", i, want, got)
-	}
-	return nil
 }
 
 func inferSame(p *Program, n *Node) ([]Spec, error) {
@@ -136,32 +155,34 @@ func inferBroadcastTo(p *Program, n *Node) ([]Spec, error) {
 }
 
 func inferCast(p *Program, n *Node) ([]Spec, error) {
-	if err := arity(p, n, 1); err != nil {
+	if err := made(p, n, 1); err != nil {
 		return nil, err
 	}
 	return one(n.Attrs.DType, in(p, n, 0).Shape), nil
 }
 
+// inferMatMul is for MatMul and BatchMatMul: batch dimensions are equal.
 func inferMatMul(p *Program, n *Node) ([]Spec, error) {
 	if err := floats(p, n, 2); err != nil {
 		return nil, err
 	}
 	a, b := in(p, n, 0).Shape, in(p, n, 1).Shape
-	if len(a) != 2 || len(b) != 2 {
-		return nil, mismatch(p, n, "both inputs must be matrices")
+	batch := len(a) - 2
+	if batch < 0 || len(a) != len(b) || (n.Op == OpMatMul && batch > 0) || !a[:batch].Equal(b[:batch]) {
+		return nil, mismatch(p, n, "both inputs must be matrices, or equally many of them")
 	}
-	m, ka := a[0], a[1]
+	m, ka := a[batch], a[batch+1]
 	if n.Attrs.TransposeA {
 		m, ka = ka, m
 	}
-	kb, c := b[0], b[1]
+	kb, c := b[batch], b[batch+1]
 	if n.Attrs.TransposeB {
 		kb, c = c, kb
 	}
 	if ka != kb {
 		return nil, mismatch(p, n, "inner extents %d and %d differ (transposed: %t, %t)", ka, kb, n.Attrs.TransposeA, n.Attrs.TransposeB)
 	}
-	return one(in(p, n, 0).DType, Shape{m, c}), nil
+	return one(in(p, n, 0).DType, append(slices.Clone(a[:batch]), m, c)), nil
 }
 
 func inferBiasAdd(p *Program, n *Node) ([]Spec, error) {
@@ -206,19 +227,8 @@ func Broadcast(a, b Shape) (Shape, bool) {
 	return s, true
 }
 
-func inferBroadcast(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, 2); err != nil {
-		return nil, err
-	}
-	s, ok := Broadcast(in(p, n, 0).Shape, in(p, n, 1).Shape)
-	if !ok {
-		return nil, mismatch(p, n, "shapes cannot be broadcast together")
-	}
-	return one(in(p, n, 0).DType, s), nil
-}
-
 func inferAddN(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, max(1, len(n.Inputs))); err != nil {
+	if err := numbers(p, n, max(1, len(n.Inputs))); err != nil {
 		return nil, err
 	}
 	for i := range n.Inputs {
@@ -227,103 +237,4 @@ func inferAddN(p *Program, n *Node) ([]Spec, error) {
 		}
 	}
 	return one(in(p, n, 0).DType, in(p, n, 0).Shape), nil
-}
-
-// reducesAxis says whether a reduction with these axes removes dimension d.
-func reducesAxis(axes []int64, d int) bool {
-	return axes == nil || slices.Contains(axes, int64(d))
-}
-
-func inferReduce(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, 1); err != nil {
-		return nil, err
-	}
-	x := in(p, n, 0)
-	for _, a := range n.Attrs.Axes {
-		if a < 0 || int(a) >= len(x.Shape) {
-			return nil, mismatch(p, n, "axis %d does not exist", a)
-		}
-	}
-	var s Shape
-	for d, e := range x.Shape {
-		if !reducesAxis(n.Attrs.Axes, d) {
-			s = append(s, e)
-		}
-	}
-	return one(x.DType, s), nil
-}
-
-func inferArgMax(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, 1); err != nil {
-		return nil, err
-	}
-	x := in(p, n, 0).Shape
-	if len(x) == 0 || x[len(x)-1] == 0 {
-		return nil, mismatch(p, n, "needs a last dimension that is not empty")
-	}
-	return one(Int64, x[:len(x)-1]), nil
-}
-
-func inferEqual(p *Program, n *Node) ([]Spec, error) {
-	if err := arity(p, n, 2); err != nil {
-		return nil, err
-	}
-	a, b := in(p, n, 0), in(p, n, 1)
-	if a.DType != b.DType || !a.Shape.Equal(b.Shape) {
-		return nil, mismatch(p, n, "both inputs must have one type and shape")
-	}
-	return one(Bool, a.Shape), nil
-}
-
-func inferSparseXent(p *Program, n *Node) ([]Spec, error) {
-	if err := arity(p, n, 2); err != nil {
-		return nil, err
-	}
-	x, y := in(p, n, 0), in(p, n, 1)
-	if !x.DType.Float() || (y.DType != Int32 && y.DType != Int64) {
-		return nil, mismatch(p, n, "needs floating logits and int32 or int64 labels")
-	}
-	if len(x.Shape) != 2 || len(y.Shape) != 1 || x.Shape[0] != y.Shape[0] || x.Shape[1] == 0 {
-		return nil, mismatch(p, n, "needs logits [n,c] and labels [n]")
-	}
-	return []Spec{{x.DType, y.Shape}, {x.DType, x.Shape}}, nil
-}
-
-func inferApplySGD(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, 3); err != nil {
-		return nil, err
-	}
-	if err := isVariable(p, n, 0, n.Attrs.Variable); err != nil {
-		return nil, err
-	}
-	return nil, applyShapes(p, n, 1, 2)
-}
-
-func inferApplyAdam(p *Program, n *Node) ([]Spec, error) {
-	if err := floats(p, n, 10); err != nil {
-		return nil, err
-	}
-	for i, v := range [3]VariableID{n.Attrs.Variable, n.Attrs.Slots[0], n.Attrs.Slots[1]} {
-		if err := isVariable(p, n, i, v); err != nil {
-			return nil, err
-		}
-		if !in(p, n, i).Shape.Equal(in(p, n, 0).Shape) {
-			return nil, mismatch(p, n, "slot %d must have the variable's shape", i-1)
-		}
-	}
-	return nil, applyShapes(p, n, 3, 9)
-}
-
-// applyShapes checks that inputs first..grad-1 are scalars and that the
-// gradient has the variable's shape.
-func applyShapes(p *Program, n *Node, first, grad int) error {
-	for i := first; i < grad; i++ {
-		if len(in(p, n, i).Shape) != 0 {
-			return mismatch(p, n, "input %d must be a scalar", i)
-		}
-	}
-	if !in(p, n, 0).Shape.Equal(in(p, n, grad).Shape) {
-		return mismatch(p, n, "the gradient must have the variable's shape")
-	}
-	return nil
 }
