@@ -208,7 +208,7 @@ func (b *Builder) Op(op Op, a Attrs, inputs ...ValueID) ValueID {
 }
 
 // Node adds a node named after its op and gives its outputs, in order; after
-// an error as many None as an op can have, so that callers may index.
+// an error MaxOutputs times None, so that callers may index.
 //
 // Attrs.Variable and Slots need not be set: for an op that changes variables
 // they follow from the inputs. Such a node runs after all nodes added before
@@ -270,7 +270,8 @@ func first(outputs []ValueID) ValueID {
 	return outputs[0]
 }
 
-// MaxOutputs is the most outputs that an op has: Split into as many parts.
+// MaxOutputs is the most outputs that an op has but for Split, which has as many
+// as parts.
 const MaxOutputs = 7
 
 // nothing is what Node gives after an error.
@@ -366,7 +367,3 @@ func (b *Builder) shape(v ValueID) Shape {
 func (b *Builder) input(n NodeID, i int) ValueID { return b.p.Nodes[n].Inputs[i] }
 
 func (b *Builder) output(n NodeID, i int) ValueID { return b.p.Nodes[n].Outputs[i] }
-
-func mismatchLayer(name, what, want string, got Shape) error {
-	return fmt.Errorf("layer %s: %w: %s needs an input %s, gets %s", name, ErrShape, what, want, got)
-}
