@@ -22,67 +22,51 @@ type Call struct {
 	// or nil. Without it a convolution takes a slower direct way, whose sums
 	// round differently.
 	Temp []byte
+	// Seed is the run's, Step counts from 0: random ops depend on both.
+	Seed uint64
+	Step int64
+	// CheckNumerics makes it an error, which wraps ErrNotFinite, when an
+	// output or a changed variable holds a NaN or an infinity.
+	CheckNumerics bool
+
+	entry *entry
 }
 
-type fn func(c *Call) error
-
-var kernels = map[program.Op]fn{
-	program.OpVariable:    func(*Call) error { return nil },
-	program.OpConst:       constant,
-	program.OpAssign:      assign,
-	program.OpIdentity:    alias,
-	program.OpReshape:     alias,
-	program.OpBroadcastTo: broadcastTo,
-	program.OpCast:        cast,
-
-	program.OpMatMul:      matMul,
-	program.OpBiasAdd:     biasAdd,
-	program.OpBiasAddGrad: biasAddGrad,
-
-	program.OpConv2D:               conv2D,
-	program.OpConv2DBackpropInput:  conv2DBackpropInput,
-	program.OpConv2DBackpropFilter: conv2DBackpropFilter,
-
-	program.OpAvgPool:     avgPool,
-	program.OpMaxPool:     maxPool,
-	program.OpAvgPoolGrad: avgPoolGrad,
-	program.OpMaxPoolGrad: maxPoolGrad,
-
-	program.OpTanh:     tanh,
-	program.OpRelu:     relu,
-	program.OpTanhGrad: tanhGrad,
-	program.OpReluGrad: reluGrad,
-
-	program.OpAdd:  add,
-	program.OpSub:  sub,
-	program.OpMul:  mul,
-	program.OpAddN: addN,
-
-	program.OpSum:        sum,
-	program.OpMean:       mean,
-	program.OpArgMax:     argMax,
-	program.OpEqual:      equal,
-	program.OpSparseXent: sparseXent,
-
-	program.OpApplySGD:  applySGD,
-	program.OpApplyAdam: applyAdam,
-}
-
-// Supported says whether there is a kernel for op on values of p's types.
+// Supported says whether there is a kernel for op.
 func Supported(op program.Op) bool { return kernels[op] != nil }
 
+// Ops lists the ops that have a kernel, by name.
+func Ops() []program.Op {
+	return slices.Sorted(maps.Keys(kernels))
+}
+
 // Run computes one op. An error names the node and what does not fit; the
-// outputs are then undefined.
-func Run(c *Call) error {
-	k := kernels[c.Node.Op]
-	if k == nil {
+// outputs are then undefined. A panic in a kernel becomes an error.
+func Run(c *Call) (err error) {
+	e := kernels[c.Node.Op]
+	if e == nil {
 		return fmt.Errorf("node %s: no CPU kernel for %s", c.Node.Name, c.Node.Op)
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	if err := k(c); err != nil {
+	c.entry = e
+	defer func() {
+		c.entry = nil
+		if p := recover(); p != nil {
+			err = fmt.Errorf("node %s: %s: the kernel failed: %v", c.Node.Name, c.Node.Op, p)
+		}
+	}()
+	if e.check != nil {
+		if err := e.check(c); err != nil {
+			return fmt.Errorf("node %s: %s: %w", c.Node.Name, c.Node.Op, err)
+		}
+	}
+	if err := c.compute(); err != nil {
 		return fmt.Errorf("node %s: %s: %w", c.Node.Name, c.Node.Op, err)
+	}
+	if c.CheckNumerics {
+		return c.checkNumerics()
 	}
 	return nil
 }
@@ -117,34 +101,60 @@ func (c *Call) checkBuffer(what string, i int, b []byte, v *program.Value) error
 	if len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(v.DType.Size()) != 0 {
 		return fmt.Errorf("node %s: %s %d is not aligned to its %d bytes an element", c.Node.Name, what, i, v.DType.Size())
 	}
+	if len(v.Shape) > maxRank {
+		return fmt.Errorf("node %s: %s %d has %d dimensions, at most %d are supported", c.Node.Name, what, i, len(v.Shape), maxRank)
+	}
 	return nil
 }
+
+// maxRank bounds the dimensions of a tensor, so that a walk over them needs no
+// memory of its own.
+const maxRank = 8
 
 // inValue and outValue are the values of input and output i.
 func (c *Call) inValue(i int) *program.Value  { return &c.Program.Values[c.Node.Inputs[i]] }
 func (c *Call) outValue(i int) *program.Value { return &c.Program.Values[c.Node.Outputs[i]] }
 
-// in and out give the elements of input and output i as float32.
-func (c *Call) in(i int) []float32  { return view[float32](c.In[i], c.inValue(i)) }
-func (c *Call) out(i int) []float32 { return view[float32](c.Out[i], c.outValue(i)) }
+// last is the extent of the last dimension of v, 1 for a scalar.
+func last(v *program.Value) int {
+	if len(v.Shape) == 0 {
+		return 1
+	}
+	return int(v.Shape[len(v.Shape)-1])
+}
+
+// float is a type that kernels compute with.
+type float interface{ float32 | float64 }
 
 // number is an element type that the kernels know.
 type number interface {
 	float32 | float64 | int32 | int64 | uint8
 }
 
-// view gives the elements of v in buffer b.
-func view[T number](b []byte, v *program.Value) []T { return elements[T](b)[:v.Shape.Elements()] }
+// unit is a type of every size that elements have, for kernels that only move
+// them.
+type unit interface {
+	uint8 | uint16 | uint32 | uint64
+}
+
+// in and out give the elements of input and output i.
+func in[T number | unit](c *Call, i int) []T {
+	return elements[T](c.In[i])[:c.inValue(i).Shape.Elements()]
+}
+
+func out[T number | unit](c *Call, i int) []T {
+	return elements[T](c.Out[i])[:c.outValue(i).Shape.Elements()]
+}
 
 // elements gives a buffer as numbers.
-func elements[T number](b []byte) []T {
+func elements[T number | unit](b []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
 }
 
 // Bytes gives the memory of a slice of numbers, for callers that hold tensors
 // in Go slices.
-func Bytes[T float32 | float64 | int32 | int64 | uint8](s []T) []byte {
+func Bytes[T float32 | float64 | int32 | int64 | uint8 | uint16](s []T) []byte {
 	var t T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
 }
@@ -153,11 +163,18 @@ func Bytes[T float32 | float64 | int32 | int64 | uint8](s []T) []byte {
 // must be aligned to four bytes.
 func Floats(b []byte) []float32 { return elements[float32](b) }
 
+// Doubles gives memory as float64 numbers. The memory must be aligned to eight
+// bytes.
+func Doubles(b []byte) []float64 { return elements[float64](b) }
+
 // Ints gives memory as int64 numbers, as labels are. The memory must be
 // aligned to eight bytes.
 func Ints(b []byte) []int64 { return elements[int64](b) }
 
-// Ops lists the ops that have a kernel, by name.
-func Ops() []program.Op {
-	return slices.Sorted(maps.Keys(kernels))
+// index is element r of input i, which holds int32 or int64.
+func (c *Call) index(i, r int) int64 {
+	if c.inValue(i).DType == program.Int32 {
+		return int64(elements[int32](c.In[i])[r])
+	}
+	return elements[int64](c.In[i])[r]
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"sync"
+	"unsafe"
 
 	"tideline/shared/program"
 )
@@ -12,52 +13,89 @@ import (
 // transpose [co,K], because K is long where co is short in the first layers,
 // and the inner loops of the product run along the last dimension.
 
-// scratch holds transposed filters between calls.
-var scratch = sync.Pool{New: func() any { return new([]float32) }}
-
-func borrow(n int) *[]float32 {
-	s := scratch.Get().(*[]float32)
-	if cap(*s) < n {
-		*s = make([]float32, n)
-	}
-	*s = (*s)[:n]
-	return s
-}
-
-// conv is the geometry of one convolution in ints, with K and the rows of one
-// sample.
-type conv struct {
+// conv is one convolution: its geometry in ints, with K and the rows of one
+// sample, and the buffers. It is the work of unrolling and rolling.
+type conv[T float] struct {
 	program.Window
 	n, k, co, rows, image int
 	pointwise             bool
+
+	x, cols []T // images and unrolled images of the samples at hand
+	rolls   bool
+	wt      []T // the transposed filter or its gradient; kept between calls
 }
 
-func newConv(c *Call) conv {
-	w := c.Program.ConvWindow(c.Node)
-	return conv{
-		Window: w, n: int(w.N), k: int(w.KH * w.KW * w.C), co: int(w.OutC),
-		rows: int(w.OutH * w.OutW), image: int(w.H * w.W * w.C), pointwise: w.Pointwise(),
+var convs32, convs64 sync.Pool
+
+// takeConv gives the convolution of a call, with a filter's worth of scratch.
+func takeConv[T float](c *Call) *conv[T] {
+	g, _ := poolOf[T](&convs32, &convs64).Get().(*conv[T])
+	if g == nil {
+		g = new(conv[T])
 	}
+	g.Window = c.Program.ConvWindow(c.Node)
+	w := &g.Window
+	g.n, g.k, g.co = int(w.N), int(w.KH*w.KW*w.C), int(w.OutC)
+	g.rows, g.image, g.pointwise = int(w.OutH*w.OutW), int(w.H*w.W*w.C), w.Pointwise()
+	if cap(g.wt) < g.k*g.co {
+		g.wt = make([]T, g.k*g.co)
+	}
+	g.wt = g.wt[:g.k*g.co]
+	return g
+}
+
+func (g *conv[T]) giveBack() {
+	g.x, g.cols = nil, nil
+	poolOf[T](&convs32, &convs64).Put(g)
 }
 
 // batch is how many samples the workspace holds unrolled; 0 when not one.
-func (g *conv) batch(temp []byte) int {
+func (g *conv[T]) batch(temp []byte) int {
 	if g.pointwise {
 		return g.n
 	}
-	return min(g.n, len(temp)/4/max(1, g.rows*g.k))
+	var t T
+	return min(g.n, len(temp)/int(unsafe.Sizeof(t))/max(1, g.rows*g.k))
 }
 
 // columns gives the unrolled images of samples [from, from+count).
-func (g *conv) columns(x []float32, temp []byte, from, count int) []float32 {
+func (g *conv[T]) columns(x []T, temp []byte, from, count int) []T {
+	images := x[from*g.image:][:count*g.image]
 	if g.pointwise {
-		return x[from*g.image:][:count*g.image]
+		return images
 	}
-	cols := elements[float32](temp)
-	for s := range count {
-		g.unroll(cols[s*g.rows*g.k:][:g.rows*g.k], x[(from+s)*g.image:][:g.image])
+	g.x, g.cols, g.rolls = images, elements[T](temp)[:count*g.rows*g.k], false
+	// Lines of output positions can be unrolled apart.
+	g.share(count * int(g.OutH))
+	return g.cols
+}
+
+// fold adds unrolled gradients onto the images they belong to. Windows may
+// overlap, so only whole images can be rolled apart.
+func (g *conv[T]) fold(dx, cols []T, count int) {
+	g.x, g.cols, g.rolls = dx, cols, true
+	g.share(count)
+}
+
+func (g *conv[T]) share(units int) {
+	if units < 2 || len(g.cols) < 1<<14 {
+		g.do(0, units)
+		return
 	}
-	return cols[:count*g.rows*g.k]
+	takeJob().split(g, units, max(1, units*(1<<13)/len(g.cols)))
+}
+
+// do implements work.
+func (g *conv[T]) do(from, to int) {
+	for u := from; u < to; u++ {
+		if g.rolls {
+			g.roll(g.x[u*g.image:][:g.image], g.cols[u*g.rows*g.k:][:g.rows*g.k])
+			continue
+		}
+		line := int(g.OutW) * g.k
+		s, oh := u/int(g.OutH), int64(u%int(g.OutH))
+		g.unroll(g.cols[u*line:][:line], g.x[s*g.image:][:g.image], oh)
+	}
 }
 
 // span gives, for an output row or column at position o, the part [lo,hi) of
@@ -67,28 +105,27 @@ func span(o, stride, pad, k, size int64) (start, lo, hi int64) {
 	return start, max(0, -start), min(k, size-start)
 }
 
-// unroll writes one image into the rows of a matrix; zeros stand for padding.
-func (g *conv) unroll(dst, x []float32) {
+// unroll writes what the windows of one line of output positions cover; zeros
+// stand for padding.
+func (g *conv[T]) unroll(dst, x []T, oh int64) {
 	width := int(g.KW * g.C)
-	for oh := range g.OutH {
-		h0, hlo, hhi := span(oh, g.SH, g.PadTop, g.KH, g.H)
-		for ow := range g.OutW {
-			w0, wlo, whi := span(ow, g.SW, g.PadLeft, g.KW, g.W)
-			row := dst[:g.k]
-			dst = dst[g.k:]
-			if hlo > 0 || hhi < g.KH || wlo > 0 || whi < g.KW {
-				clear(row)
-			}
-			for h := hlo; h < hhi; h++ {
-				src := x[((h0+h)*g.W+w0+wlo)*g.C : ((h0+h)*g.W+w0+whi)*g.C]
-				copy(row[int(h)*width+int(wlo*g.C):], src)
-			}
+	h0, hlo, hhi := span(oh, g.SH, g.PadTop, g.KH, g.H)
+	for ow := range g.OutW {
+		w0, wlo, whi := span(ow, g.SW, g.PadLeft, g.KW, g.W)
+		row := dst[:g.k]
+		dst = dst[g.k:]
+		if hlo > 0 || hhi < g.KH || wlo > 0 || whi < g.KW {
+			clear(row)
+		}
+		for h := hlo; h < hhi; h++ {
+			src := x[((h0+h)*g.W+w0+wlo)*g.C : ((h0+h)*g.W+w0+whi)*g.C]
+			copy(row[int(h)*width+int(wlo*g.C):], src)
 		}
 	}
 }
 
 // roll adds the rows of a matrix back onto the image they came from.
-func (g *conv) roll(x, src []float32) {
+func (g *conv[T]) roll(x, src []T) {
 	width := int(g.KW * g.C)
 	for oh := range g.OutH {
 		h0, hlo, hhi := span(oh, g.SH, g.PadTop, g.KH, g.H)
@@ -107,75 +144,68 @@ func (g *conv) roll(x, src []float32) {
 	}
 }
 
-func conv2D(c *Call) error {
-	g := newConv(c)
-	x, w, y := c.in(0), c.in(1), c.out(0)
+func conv2D[T float](c *Call, _, _ int) {
+	g := takeConv[T](c)
+	defer g.giveBack()
+	x, w, y := in[T](c, 0), in[T](c, 1), out[T](c, 0)
 	per := g.batch(c.Temp)
 	if per == 0 {
 		g.direct(func(img, out, f int) { y[out] += x[img] * w[f] }, y)
-		return nil
+		return
 	}
-	wt := borrow(len(w))
-	defer scratch.Put(wt)
-	transpose(*wt, w, g.k, g.co)
+	transpose(g.wt, w, g.k, g.co)
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
 		cols := g.columns(x, c.Temp, s, count)
-		gemm(false, true, count*g.rows, g.co, g.k, cols, *wt, y[s*g.rows*g.co:], false)
+		gemm(1, false, true, count*g.rows, g.co, g.k, cols, g.wt, y[s*g.rows*g.co:], false)
 	}
-	return nil
 }
 
-func conv2DBackpropFilter(c *Call) error {
-	g := newConv(c)
-	x, dy, dw := c.in(0), c.in(1), c.out(0)
+func conv2DBackpropFilter[T float](c *Call, _, _ int) {
+	g := takeConv[T](c)
+	defer g.giveBack()
+	x, dy, dw := in[T](c, 0), in[T](c, 1), out[T](c, 0)
 	per := g.batch(c.Temp)
 	if per == 0 {
 		g.direct(func(img, out, f int) { dw[f] += x[img] * dy[out] }, dw)
-		return nil
+		return
 	}
-	dwt := borrow(len(dw))
-	defer scratch.Put(dwt)
-	clear(*dwt)
+	clear(g.wt)
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
 		cols := g.columns(x, c.Temp, s, count)
-		gemm(true, false, g.co, g.k, count*g.rows, dy[s*g.rows*g.co:], cols, *dwt, s > 0)
+		gemm(1, true, false, g.co, g.k, count*g.rows, dy[s*g.rows*g.co:], cols, g.wt, s > 0)
 	}
-	transpose(dw, *dwt, g.co, g.k)
-	return nil
+	transpose(dw, g.wt, g.co, g.k)
 }
 
-func conv2DBackpropInput(c *Call) error {
-	g := newConv(c)
-	w, dy, dx := c.in(0), c.in(1), c.out(0)
+func conv2DBackpropInput[T float](c *Call, _, _ int) {
+	g := takeConv[T](c)
+	defer g.giveBack()
+	w, dy, dx := in[T](c, 0), in[T](c, 1), out[T](c, 0)
 	per := g.batch(c.Temp)
 	if per == 0 {
 		g.direct(func(img, out, f int) { dx[img] += dy[out] * w[f] }, dx)
-		return nil
+		return
 	}
-	wt := borrow(len(w))
-	defer scratch.Put(wt)
-	transpose(*wt, w, g.k, g.co)
+	transpose(g.wt, w, g.k, g.co)
 	if g.pointwise {
-		gemm(false, false, g.n*g.rows, g.k, g.co, dy, *wt, dx, false)
-		return nil
+		gemm(1, false, false, g.n*g.rows, g.k, g.co, dy, g.wt, dx, false)
+		return
 	}
 	clear(dx)
-	cols := elements[float32](c.Temp)
+	cols := elements[T](c.Temp)
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
-		gemm(false, false, count*g.rows, g.k, g.co, dy[s*g.rows*g.co:], *wt, cols, false)
-		for i := range count {
-			g.roll(dx[(s+i)*g.image:][:g.image], cols[i*g.rows*g.k:])
-		}
+		some := cols[:count*g.rows*g.k]
+		gemm(1, false, false, count*g.rows, g.k, g.co, dy[s*g.rows*g.co:], g.wt, some, false)
+		g.fold(dx[s*g.image:][:count*g.image], some, count)
 	}
-	return nil
 }
 
 // direct calls f for every multiply-add of the convolution, with the indexes
 // of image, output and filter, after clearing dst. It needs no workspace.
-func (g *conv) direct(f func(img, out, filter int), dst []float32) {
+func (g *conv[T]) direct(f func(img, out, filter int), dst []T) {
 	clear(dst)
 	for s := range g.n {
 		for oh := range g.OutH {
@@ -196,10 +226,26 @@ func (g *conv) direct(f func(img, out, filter int), dst []float32) {
 }
 
 // point pairs all channels in with all channels out under one window element.
-func (g *conv) point(f func(img, out, filter int), img, out, fil int) {
+func (g *conv[T]) point(f func(img, out, filter int), img, out, fil int) {
 	for ci := range int(g.C) {
 		for co := range g.co {
 			f(img+ci, out+co, fil+ci*g.co+co)
+		}
+	}
+}
+
+// transpose writes the r x c matrix src into dst as c x r, by blocks that stay
+// in the cache.
+func transpose[T float](dst, src []T, r, c int) {
+	const block = 32
+	for i0 := 0; i0 < r; i0 += block {
+		for j0 := 0; j0 < c; j0 += block {
+			j1 := min(j0+block, c)
+			for i := i0; i < min(i0+block, r); i++ {
+				for j, v := range src[i*c+j0 : i*c+j1] {
+					dst[(j0+j)*r+i] = v
+				}
+			}
 		}
 	}
 }

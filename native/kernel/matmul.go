@@ -1,129 +1,126 @@
 package kernel
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
-)
-
-// A product is cut into tiles of the result, each computed by one goroutine
-// over the whole inner extent. gonum computes a tile of these sizes without
-// goroutines and buffers of its own, of which it would make one per 64x64
-// block; and the sums of an element are added in one order on any number of
-// cores.
-const (
-	tileWide  = 192     // the longer side of a tile
-	tileHigh  = 64      // its shorter side
-	parallel  = 1 << 21 // multiply-adds from which on more than one core is worth its start
-	maxHelper = 64
+	"unsafe"
 )
 
 // product is c = a*b (+ c when accumulate is set) for row-major matrices,
-// where a is m x k after transposition and b is k x n.
-type product struct {
+// where a is m x k after transposition and b is k x n; or a batch of products
+// of matrices that lie one after another. It is cut into tiles of the result;
+// the sums of an element are added in one order on any number of cores.
+type product[T float] struct {
 	ta, tb     bool
 	m, n, k    int
-	a, b, c    []float32
+	a, b, c    []T
 	accumulate bool
 
 	high, wide int // of a tile
 	columns    int // of tiles
-	tiles      int
-	next       atomic.Int64
-	helpers    sync.WaitGroup
+	tiles      int // of one matrix
 }
 
-var products = sync.Pool{New: func() any { return new(product) }}
+var products32, products64 sync.Pool
 
-// gemm computes a product.
-func gemm(ta, tb bool, m, n, k int, a, b, c []float32, accumulate bool) {
-	if m == 0 || n == 0 {
+// poolOf chooses the pool of a type.
+func poolOf[T float](p32, p64 *sync.Pool) *sync.Pool {
+	var t T
+	if unsafe.Sizeof(t) == 4 {
+		return p32
+	}
+	return p64
+}
+
+// parallel is the multiply-adds from which on more than one core is worth its
+// start.
+const parallel = 1 << 18
+
+// gemm computes a product, or as many as batch says.
+func gemm[T float](batch int, ta, tb bool, m, n, k int, a, b, c []T, accumulate bool) {
+	if batch == 0 || m == 0 || n == 0 {
 		return
 	}
 	if k == 0 {
 		if !accumulate {
-			clear(c[:m*n])
+			clear(c[:batch*m*n])
 		}
 		return
 	}
-	p := products.Get().(*product)
-	p.ta, p.tb, p.m, p.n, p.k, p.a, p.b, p.c, p.accumulate = ta, tb, m, n, k, a, b, c, accumulate
-	p.run()
-	p.a, p.b, p.c = nil, nil, nil
-	products.Put(p)
+	pool := poolOf[T](&products32, &products64)
+	p, _ := pool.Get().(*product[T])
+	if p == nil {
+		p = new(product[T])
+	}
+	*p = product[T]{ta: ta, tb: tb, m: m, n: n, k: k, a: a, b: b, c: c, accumulate: accumulate}
+	p.run(batch)
+	*p = product[T]{}
+	pool.Put(p)
 }
 
-func (p *product) run() {
+func (p *product[T]) run(batch int) {
 	p.high, p.wide = tileHigh, tileWide
 	if p.n <= tileHigh {
 		p.high, p.wide = tileWide, tileHigh
 	}
 	p.columns = (p.n + p.wide - 1) / p.wide
 	p.tiles = (p.m + p.high - 1) / p.high * p.columns
-	p.next.Store(0)
-	if p.m*p.n*p.k >= parallel {
-		for range min(runtime.GOMAXPROCS(0), p.tiles, maxHelper) - 1 {
-			p.helpers.Add(1)
-			go p.help()
-		}
+	all := batch * p.tiles
+	if all == 1 || batch*p.m*p.n*p.k < parallel {
+		p.do(0, all)
+		return
 	}
-	p.work()
-	p.helpers.Wait()
+	takeJob().split(p, all, max(1, all*(parallel/4)/(batch*p.m*p.n*p.k)))
 }
 
-func (p *product) help() {
-	p.work()
-	p.helpers.Done()
-}
-
-// work computes tiles until none is left.
-func (p *product) work() {
-	for {
-		t := int(p.next.Add(1)) - 1
-		if t >= p.tiles {
-			return
-		}
-		p.tile(t/p.columns*p.high, t%p.columns*p.wide)
+// do implements work: it computes tiles.
+func (p *product[T]) do(from, to int) {
+	for t := from; t < to; t++ {
+		s, i := t/p.tiles, t%p.tiles
+		p.tile(s, i/p.columns*p.high, i%p.columns*p.wide)
 	}
 }
 
-// tile computes the part of the result whose first element is row i, column j.
-func (p *product) tile(i, j int) {
+// tile computes the part of result s whose first element is row i, column j.
+func (p *product[T]) tile(s, i, j int) {
 	m, n := min(p.high, p.m-i), min(p.wide, p.n-j)
-	a, b := p.a[i*p.k:], p.b[j:]
-	opA, opB, lda, ldb := blas.NoTrans, blas.NoTrans, p.k, p.n
+	a, b, c := p.a[s*p.m*p.k:][:p.m*p.k], p.b[s*p.k*p.n:][:p.k*p.n], p.c[s*p.m*p.n:][:p.m*p.n]
+	lda, ldb := p.k, p.n
 	if p.ta {
-		opA, lda, a = blas.Trans, p.m, p.a[i:]
+		lda, a = p.m, a[i:]
+	} else {
+		a = a[i*p.k:]
 	}
 	if p.tb {
-		opB, ldb, b = blas.Trans, p.k, p.b[j*p.k:]
+		ldb, b = p.k, b[j*p.k:]
+	} else {
+		b = b[j:]
 	}
-	var beta float32
+	c = c[i*p.n+j:]
+	var beta T
 	if p.accumulate {
 		beta = 1
 	}
-	gonum.Implementation{}.Sgemm(opA, opB, m, n, p.k, 1, a, lda, b, ldb, beta, p.c[i*p.n+j:], p.n)
+	if unsafe.Sizeof(beta) == 4 {
+		sgemm(p.ta, p.tb, m, n, p.k, elements[float32](raw(a)), lda, elements[float32](raw(b)), ldb, float32(beta), elements[float32](raw(c)), p.n)
+	} else {
+		dgemm(p.ta, p.tb, m, n, p.k, elements[float64](raw(a)), lda, elements[float64](raw(b)), ldb, float64(beta), elements[float64](raw(c)), p.n)
+	}
 }
 
-func matMul(c *Call) error {
+// raw is Bytes for both floating types.
+func raw[T float](s []T) []byte {
+	var t T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
+}
+
+// matMul serves MatMul and BatchMatMulV2.
+func matMul[T float](c *Call, _, _ int) {
 	at, x, y := &c.Node.Attrs, c.inValue(0).Shape, c.outValue(0).Shape
-	k := x[1]
+	r := len(x)
+	k := x[r-1]
 	if at.TransposeA {
-		k = x[0]
+		k = x[r-2]
 	}
-	gemm(at.TransposeA, at.TransposeB, int(y[0]), int(y[1]), int(k), c.in(0), c.in(1), c.out(0), false)
-	return nil
-}
-
-// transpose writes the r x c matrix src into dst as c x r.
-func transpose(dst, src []float32, r, c int) {
-	for i := range r {
-		row := src[i*c : (i+1)*c]
-		for j, v := range row {
-			dst[j*r+i] = v
-		}
-	}
+	batch := y[:r-2].Elements()
+	gemm(int(batch), at.TransposeA, at.TransposeB, int(y[r-2]), int(y[r-1]), int(k), in[T](c, 0), in[T](c, 1), out[T](c, 0), false)
 }
