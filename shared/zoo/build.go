@@ -79,6 +79,10 @@ func Build(name string, opt Options) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m.build(opt)
+}
+
+func (m *Model) build(opt Options) (*Built, error) {
 	n, err := newNet(m, opt)
 	if err != nil {
 		return nil, err
