@@ -84,7 +84,7 @@ func TestHardPlacementNamesOpDeviceAndChoices(t *testing.T) {
 			t.Errorf("error %q lacks %s", err, want)
 		}
 	}
-	if _, err := Place(p, devices(0), []Rule{{"*", "/gpu"}}, true); err == nil {
+	if _, err := Place(p, devices(0), []Rule{{"*", "/gpu:x"}}, true); err == nil {
 		t.Error("an unreadable device name was taken")
 	}
 }
