@@ -53,8 +53,11 @@ func (r Range) Of(model, field string, n int) (int, error) {
 	case n < r.Min || n > r.Max:
 		return 0, fmt.Errorf("%s %d: %s takes %d to %d", field, n, model, r.Min, r.Max)
 	case r.Multiple > 1 && n%r.Multiple != 0:
-		below := max(r.Min, n-n%r.Multiple)
-		return 0, fmt.Errorf("%s %d: %s takes multiples of %d, such as %d or %d", field, n, model, r.Multiple, below, min(r.Max, below+r.Multiple))
+		below := n - n%r.Multiple
+		if below+r.Multiple > r.Max {
+			below -= r.Multiple
+		}
+		return 0, fmt.Errorf("%s %d: %s takes multiples of %d, such as %d or %d", field, n, model, r.Multiple, below, below+r.Multiple)
 	}
 	return n, nil
 }
