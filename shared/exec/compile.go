@@ -193,7 +193,7 @@ func (c *compiler) add(id program.NodeID) error {
 	kind := c.kind(&n, src)
 	n.in = c.take(len(src.Inputs))
 	for i, v := range src.Inputs {
-		n.in[i] = c.input(v, c.inputDevice(def, src.Op, dev, i), hostArgument(def, src.Op, i))
+		n.in[i] = c.input(v, c.inputDevice(src, dev, i), c.p.HostInput(src, i))
 		if x := &c.plan.tensors[n.in[i]]; x.kind == variableTensor {
 			if def.Stateful && writes(src, c.p.Values[v].Variable) {
 				n.writes = append(n.writes, write{i, c.p.Values[v].Variable})
@@ -204,7 +204,7 @@ func (c *compiler) add(id program.NodeID) error {
 	}
 	n.out = c.take(len(src.Outputs))
 	for i, v := range src.Outputs {
-		n.out[i] = c.tensor(v, c.outputDevice(src.Op, dev), kind)
+		n.out[i] = c.tensor(v, c.outputDevice(id, i), kind)
 		if src.Op == program.OpSwapOut && c.r.pinnedSpace != noSpace {
 			c.plan.tensors[n.out[i]].space = c.r.pinnedSpace
 		}
@@ -273,11 +273,11 @@ func (c *compiler) takeRefs(n int) []Ref {
 	return s
 }
 
-// kernel prepares the call. A kernel that reads no contents runs on the host,
-// wherever its input lies, and takes no place on a stream.
+// kernel prepares the call. A kernel all of whose data lies in host memory runs
+// there, as does one that reads no contents, and takes no place on a stream.
 func (c *compiler) kernel(n *node, def *program.Def, src *program.Node) {
 	dev := n.device
-	if n.metadata {
+	if n.metadata || c.hostKernel(n) {
 		dev = 0
 	}
 	cost := program.Cost{}
@@ -308,24 +308,36 @@ func (c *compiler) dispatch(tensors int) int64 {
 	return graphDispatch
 }
 
-func hostArgument(def *program.Def, op program.Op, i int) bool {
-	return op == program.OpSwapIn || slices.Contains(def.HostInputs, i)
+// hostKernel says whether all that the op reads and writes is host memory.
+func (c *compiler) hostKernel(n *node) bool {
+	for _, ids := range [][]tensorID{n.in, n.out} {
+		for _, t := range ids {
+			if !c.r.cfg.Devices[c.r.spaces[c.plan.tensors[t].space].device].IsHost() {
+				return false
+			}
+		}
+	}
+	return len(n.in)+len(n.out) > 0
 }
 
-func (c *compiler) inputDevice(def *program.Def, op program.Op, dev event.DeviceID, i int) event.DeviceID {
-	if hostArgument(def, op, i) {
+func (c *compiler) inputDevice(src *program.Node, dev event.DeviceID, i int) event.DeviceID {
+	if c.p.HostInput(src, i) {
 		return 0
 	}
 	return dev
 }
 
-// outputDevice is where an op's results lie: those of metadata ops and of a
-// swap to the host lie in host memory.
-func (c *compiler) outputDevice(op program.Op, dev event.DeviceID) event.DeviceID {
-	if op == program.OpShape || op == program.OpSwapOut {
+// outputDevice is the device in whose memory an op's output lies. What comes
+// of int32 kernels on the host stays there, of whatever type it is.
+func (c *compiler) outputDevice(id program.NodeID, i int) event.DeviceID {
+	src := &c.p.Nodes[id]
+	if c.p.HostOutput(src, i) {
 		return 0
 	}
-	return dev
+	if def, err := program.Lookup(src.Op); err == nil && def.HostInt32 && len(src.Inputs) > 0 && c.p.HostInput(src, 0) {
+		return 0
+	}
+	return c.where[id].Device
 }
 
 // input is the tensor of v in a device's memory: the original, or one copy
@@ -366,7 +378,7 @@ func (c *compiler) input(v program.ValueID, dev event.DeviceID, argument bool) t
 // program's input.
 func (c *compiler) origin(v program.ValueID) event.DeviceID {
 	if p := c.p.Values[v].Producer; p != program.None {
-		return c.outputDevice(c.p.Nodes[p].Op, c.where[p].Device)
+		return c.outputDevice(p, c.p.Values[v].Index)
 	}
 	return 0
 }
@@ -393,6 +405,9 @@ func (c *compiler) finish() {
 		}
 	}
 	c.edges()
+	if !p.eager {
+		c.prefetch()
+	}
 	p.needs = make([]int32, len(p.nodes))
 	for i := range p.nodes {
 		p.needs[i] = p.nodes[i].needs
@@ -404,6 +419,41 @@ func (c *compiler) finish() {
 	p.slot = make([]bufferID, p.slots)
 	p.buf = make([]bufferID, len(p.tensors))
 	p.ready.ring = make([]int32, len(p.nodes)+1)
+}
+
+// prefetch lets a swap back to the device that nothing holds up begin in time:
+// when so much work, by the cost model, is left before its first reader as the
+// copy takes. Without this a queue of ready nodes would bring it back at once.
+func (c *compiler) prefetch() {
+	p := c.plan
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind != swapNode || c.p.Nodes[n.src].Op != program.OpSwapIn || len(c.p.Nodes[n.src].Control) > 0 {
+			continue
+		}
+		t := &p.tensors[n.out[0]]
+		if t.n == 0 {
+			continue
+		}
+		at := p.edges[t.first].node
+		for _, e := range p.edges[t.first : t.first+t.n] {
+			at = min(at, e.node)
+		}
+		after := p.tensors[n.in[0]].producer
+		left := c.r.cfg.Devices[n.device].Model.Upload(t.bytes, c.r.pinnedSpace != noSpace)
+		for at--; at > after && left > 0; at-- {
+			if k := &p.nodes[at]; k.kind == opNode && k.kernel.Device == n.device {
+				left -= k.kernel.Nanos
+			}
+		}
+		for at > after && !(p.nodes[at].kind == opNode && len(p.nodes[at].in) > 0) {
+			at-- // constants and variables are there from the beginning
+		}
+		if at > after {
+			p.nodes[at].control = append(p.nodes[at].control, n.id)
+			n.needs++
+		}
+	}
 }
 
 // edges lists every tensor's out-edges in order of creation.

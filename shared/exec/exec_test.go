@@ -27,6 +27,7 @@ type bench struct {
 	rt      *exec.Runtime
 	strings *event.Strings
 	events  []event.Event
+	devices []*device.Logical
 }
 
 // now feeds batches that are always there.
@@ -47,7 +48,11 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, strings: new(event.Strings)}
-	preset, _ := device.Find("lab-1g")
+	name := "lab-1g"
+	if limit >= 1<<30 {
+		name = "h200-141g"
+	}
+	preset, _ := device.Find(name)
 	card, err := device.NewMachine(nil).Card("card", preset)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +65,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 		Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
 		Sink: event.SinkFunc(func(e *event.Event) { b.events = append(b.events, *e) }),
 	}
+	b.devices = devices
 	change(&config)
 	b.rt, err = exec.New(config)
 	if err != nil {

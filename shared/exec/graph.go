@@ -205,7 +205,7 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	if n.metadata {
 		k.After = 0 // nothing is read
 	} else {
-		r.await(n.device, in)
+		r.await(n.kernel.Device, in)
 	}
 	span, err := r.backend.Launch(k)
 	if r.swapping > 0 {

@@ -110,7 +110,7 @@ func naive(t *testing.T, p *program.Program) []float64 {
 	return out
 }
 
-func onCard(t *testing.T, p *program.Program, eager bool, rules []place.Rule) []exec.Metric {
+func onCard(t *testing.T, p *program.Program, mode exec.Mode, rules []place.Rule) []exec.Metric {
 	t.Helper()
 	preset, _ := device.Find("lab-256m")
 	card, err := device.NewMachine(nil).Card("card", preset)
@@ -118,7 +118,7 @@ func onCard(t *testing.T, p *program.Program, eager bool, rules []place.Rule) []
 		t.Fatal(err)
 	}
 	rt, err := exec.New(exec.Config{
-		Mode: map[bool]exec.Mode{true: exec.Eager}[eager], Backend: vgpu.New(), Strings: new(event.Strings), Seed: 1,
+		Mode: mode, Backend: vgpu.New(), Strings: new(event.Strings), Seed: 1,
 		Devices: []*device.Logical{
 			{Name: device.Local("CPU", 0), Model: device.HostModel()},
 			{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: 8 << 20, Alone: 8 << 20},
@@ -162,14 +162,14 @@ func TestRandomProgramsComputeTheSameInAnyMemory(t *testing.T) {
 		p := randomProgram(t, r)
 		want := naive(t, p)
 		rules := []place.Rule{{Match: "Relu*", Device: "/CPU:0"}, {Match: "*_1", Device: "/CPU:0"}}[:r.IntN(3)]
-		for _, eager := range []bool{false, true} {
-			got := onCard(t, p, eager, rules)
+		for _, mode := range []exec.Mode{exec.Graph, exec.Eager, exec.Planned} {
+			got := onCard(t, p, mode, rules)
 			if len(got) != len(want) {
 				t.Fatalf("seed %d: %d numbers, want %d", seed, len(got), len(want))
 			}
 			for i, m := range got {
 				if m.Value != want[i] && !(math.IsNaN(m.Value) && math.IsNaN(want[i])) {
-					t.Errorf("seed %d, eager %v, %d rules: fetch %d is %v, want %v", seed, eager, len(rules), i, m.Value, want[i])
+					t.Errorf("seed %d, %s, %d rules: fetch %d is %v, want %v", seed, mode, len(rules), i, m.Value, want[i])
 				}
 			}
 		}
