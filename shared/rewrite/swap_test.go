@@ -1,0 +1,202 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tideline/shared/program"
+	"tideline/shared/rewrite"
+)
+
+// millisecond makes every node take 1 ms.
+func millisecond(*program.Program, *program.Node) int64 { return 1_000_000 }
+
+// swapped lists the tensors that go to the host, in the order of the program.
+func swapped(p *program.Program) (out []string) {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == program.OpSwapOut {
+			out = append(out, p.Values[n.Inputs[0]].Name)
+		}
+	}
+	return out
+}
+
+// While the modelled peak fits nothing is swapped.
+func TestSwapInactiveBelowDeviceMemory(t *testing.T) {
+	p, _ := chain(t, 12, 256, 16)
+	peak, _ := rewrite.LiveBytes(p)
+	for _, c := range []struct {
+		device int64
+		want   bool
+	}{{peak + 1, false}, {peak, false}, {peak - 1, true}} {
+		_, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapHeuristics, DeviceBytes: c.device, Nanos: millisecond})
+		if err != nil || (pairs > 0) != c.want {
+			t.Errorf("peak %d on a device of %d: %d pairs, %v", peak, c.device, pairs, err)
+		}
+	}
+}
+
+// With the peak above by one byte the tensor with the best fitness goes, alone;
+// with more above, the next ones follow in their order. In a chain that is the
+// first layer's, made first and used last, then the second's.
+func TestSwapTakesTheBestFitnessFirst(t *testing.T) {
+	p, _ := chain(t, 12, 256, 16)
+	peak, _ := rewrite.LiveBytes(p)
+	const output = 256 * 16 * 4
+	for want := 1; want <= 3; want++ {
+		q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{
+			Mode: rewrite.SwapHeuristics, Nanos: millisecond, DeviceBytes: peak - int64(want-1)*output - 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first []string
+		for i := range want {
+			first = append(first, fmt.Sprintf("layer%03d/Tanh", i))
+		}
+		if got := swapped(q); pairs < want || !slices.Equal(got[:want], first) {
+			t.Errorf("%d outputs above: %v go", want, got)
+		}
+		if after, _ := rewrite.LiveBytes(q); after > peak-int64(want-1)*output-1 {
+			t.Errorf("%d outputs above: the peak is %d after, was %d", want, after, peak)
+		}
+	}
+}
+
+// What Grappler leaves alone: small tensors, and those that are used within a
+// millisecond.
+func TestSwapLeavesAlone(t *testing.T) {
+	small, _ := chain(t, 12, 2, 16) // 128 bytes an output
+	large, _ := chain(t, 12, 256, 16)
+	quick := func(*program.Program, *program.Node) int64 { return 1000 }
+	for _, c := range []struct {
+		name  string
+		p     *program.Program
+		nanos func(*program.Program, *program.Node) int64
+	}{{"small", small, millisecond}, {"soon used", large, quick}} {
+		_, pairs, err := rewrite.ApplySwap(c.p, rewrite.Swap{Mode: rewrite.SwapHeuristics, DeviceBytes: 1000, Nanos: c.nanos})
+		if err != nil || pairs != 0 {
+			t.Errorf("%s: %d pairs, %v", c.name, pairs, err)
+		}
+	}
+}
+
+// Swap-in starts early enough for 16 GB/s before the tensor's first reader.
+func TestSwapInStartsInTime(t *testing.T) {
+	p, _ := chain(t, 20, 1<<14, 64) // 4 MiB an output: 0.26 ms on the link
+	tenth := func(*program.Program, *program.Node) int64 { return 100_000 }
+	peak, _ := rewrite.LiveBytes(p)
+	q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapHeuristics, DeviceBytes: peak - 1, Nanos: tenth})
+	if err != nil || pairs != 1 {
+		t.Fatalf("%d pairs, %v", pairs, err)
+	}
+	order := rewrite.FIFO(q)
+	trigger, use := -1, len(order)
+	for i, id := range order {
+		n := &q.Nodes[id]
+		if n.Op == program.OpSwapIn {
+			trigger = slices.Index(order, n.Control[0])
+		}
+		for _, v := range n.Inputs {
+			if from := q.Values[v].Producer; from != program.None && q.Nodes[from].Op == program.OpSwapIn {
+				use = min(use, i)
+			}
+		}
+	}
+	// Three nodes of 0.1 ms and SwapIn itself lie between.
+	if got := use - trigger - 1; got != 4 {
+		t.Errorf("%d nodes between trigger and reader, want 4", got)
+	}
+}
+
+// Manual swapping takes what matches and is large enough, and brings it back
+// the given number of nodes ahead.
+func TestSwapManual(t *testing.T) {
+	p, _ := chain(t, 12, 256, 16)
+	before, _ := rewrite.LiveBytes(p)
+	for _, c := range []struct {
+		swap rewrite.Swap
+		want []string // the tensors' layers
+	}{
+		{rewrite.Swap{Match: []string{"layer003/*"}}, []string{"003"}},
+		{rewrite.Swap{Match: []string{"layer00*/Tanh", "layer010/MatMul"}}, []string{"000", "001", "002", "003", "004", "005", "006", "007", "008", "009"}},
+		{rewrite.Swap{Above: 256*16*4 + 1}, nil},
+		{rewrite.Swap{Match: []string{"layer011/*"}}, nil}, // read again at once
+	} {
+		c.swap.Mode = rewrite.SwapManual
+		q, _, err := rewrite.ApplySwap(p, c.swap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var layers []string
+		for _, s := range swapped(q) {
+			layers = append(layers, s[len("layer"):strings.IndexByte(s, '/')])
+		}
+		if !slices.Equal(layers, c.want) {
+			t.Errorf("%+v: layers %v went, want %v", c.swap, layers, c.want)
+		}
+		if peak, _ := rewrite.LiveBytes(q); len(c.want) > 1 && peak >= before {
+			t.Errorf("%+v: the peak is %d, was %d", c.swap, peak, before)
+		}
+	}
+	if _, _, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapManual, Ahead: -1}); err == nil {
+		t.Error("swapping -1 nodes ahead is no error")
+	}
+	if _, _, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapHeuristics}); err == nil {
+		t.Error("a device without memory is no error")
+	}
+}
+
+// The farther ahead a tensor is brought back, the sooner it takes memory.
+func TestSwapAheadTradesMemory(t *testing.T) {
+	p, _ := chain(t, 40, 256, 16)
+	last := int64(0)
+	for _, ahead := range []int{1, 8, 32} {
+		q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapManual, Ahead: ahead})
+		if err != nil || pairs == 0 {
+			t.Fatal(pairs, err)
+		}
+		peak, _ := rewrite.LiveBytes(q)
+		t.Logf("%d nodes ahead: %d pairs, peak %d", ahead, pairs, peak)
+		if peak < last {
+			t.Errorf("%d nodes ahead: peak %d, less than %d with fewer", ahead, peak, last)
+		}
+		last = peak
+	}
+}
+
+// A sum of more than two is accumulated only where the modelled peak exceeds
+// 80 % of the device, and then a summand dies when it is added.
+func TestAccumulateSums(t *testing.T) {
+	b := program.NewBuilder("sums", 1)
+	x := b.Input("x", program.Float32, mega)
+	first := b.Op(program.OpTanh, program.Attrs{}, x)
+	parts := []program.ValueID{first}
+	y := first
+	for range 6 { // each is made from the one before
+		y = b.Op(program.OpMatMul, program.Attrs{}, y, y)
+		parts = append(parts, y)
+	}
+	b.Fetch("sum", b.Op(program.OpAddN, program.Attrs{}, parts...))
+	p, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak, _ := rewrite.LiveBytes(p)
+	for _, c := range []struct {
+		device int64
+		sums   int
+	}{{0, 0}, {peak * 10 / 8, 0}, {peak*10/8 - 64, 1}, {mib, 1}} {
+		q, sums, err := rewrite.AccumulateSums(p, c.device)
+		if err != nil || sums != c.sums {
+			t.Errorf("peak %d on a device of %d: %d sums, %v; want %d", peak, c.device, sums, err, c.sums)
+			continue
+		}
+		after, _ := rewrite.LiveBytes(q)
+		if (after < peak/2) != (sums == 1) {
+			t.Errorf("%d sums: the peak is %d, was %d", sums, after, peak)
+		}
+	}
+}
