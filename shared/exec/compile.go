@@ -69,11 +69,13 @@ func (c *compiler) reserve() {
 		c.at[i] = noTensor
 	}
 	c.node = make([]int32, len(c.p.Nodes))
-	n := 0
+	n, most := 0, 1
 	for i := range c.p.Nodes {
+		most = max(most, len(c.p.Nodes[i].Outputs))
 		n += len(c.p.Nodes[i].Inputs) + len(c.p.Nodes[i].Outputs)
 	}
 	c.ids, c.refs = make([]tensorID, n), make([]Ref, n)
+	c.plan.outs = make([]bufferID, most)
 	c.plan.nodes = make([]node, 0, len(c.p.Nodes)+len(c.p.Inputs)+len(c.p.Fetches)+8)
 	c.plan.tensors = make([]tensor, 0, len(c.p.Values)+8)
 }
@@ -181,9 +183,6 @@ func (c *compiler) add(id program.NodeID) error {
 	def, err := program.Lookup(src.Op)
 	if err != nil {
 		return err
-	}
-	if len(src.Outputs) > maxOutputs {
-		return fmt.Errorf("node %s: %d outputs are more than the %d an op can have", src.Name, len(src.Outputs), maxOutputs)
 	}
 	dev := c.where[id].Device
 	n := node{

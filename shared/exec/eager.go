@@ -231,7 +231,7 @@ func (r *Runtime) eagerOp(p *Plan, n *node) {
 		r.keep(p, n, in[:1])
 		return
 	}
-	var outs [maxOutputs]bufferID
+	outs := p.outs[:len(n.out)]
 	for o := range n.out {
 		b, ok := r.output(p, n, o)
 		if !ok {
@@ -240,14 +240,14 @@ func (r *Runtime) eagerOp(p *Plan, n *node) {
 		}
 		outs[o] = b
 	}
-	if !r.run(p, n, in, outs[:len(n.out)]) {
-		r.dropAll(outs[:len(n.out)])
+	if !r.run(p, n, in, outs) {
+		r.dropAll(outs)
 		return
 	}
 	for o, t := range n.out {
 		p.buf[t] = outs[o]
 	}
-	r.keep(p, n, outs[:len(n.out)])
+	r.keep(p, n, outs)
 }
 
 // eagerSwap copies a tensor to the host or back, as the program asks.

@@ -58,7 +58,7 @@ func (r *Runtime) graphOp(p *Plan, n *node) {
 	if len(n.writes) > 0 && !r.own(p, n, in) {
 		return
 	}
-	var outs [maxOutputs]bufferID
+	outs := p.outs[:len(n.out)]
 	if n.alias {
 		outs[0] = in[0]
 		r.hold(in[0], 1)
@@ -74,22 +74,19 @@ func (r *Runtime) graphOp(p *Plan, n *node) {
 			}
 			outs[o] = b
 		}
-		if !r.run(p, n, in, outs[:len(n.out)]) {
-			r.dropAll(outs[:len(n.out)])
+		if !r.run(p, n, in, outs) {
+			r.dropAll(outs)
 			return
 		}
 	}
 	if n.kept {
-		r.keep(p, n, outs[:len(n.out)])
+		r.keep(p, n, outs)
 	}
 	r.clear(in)
 	for o, t := range n.out {
 		r.handOn(p, t, outs[o])
 	}
 }
-
-// maxOutputs is the most outputs an op has.
-const maxOutputs = 8
 
 func (r *Runtime) dropAll(bs []bufferID) {
 	for _, b := range bs {

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"errors"
-	"fmt"
 
 	"tideline/protocol/event"
 	"tideline/shared/program"
@@ -157,6 +156,7 @@ type OneOp struct {
 	plan Plan
 	n    node
 	outs []Ask
+	made []bufferID // the outputs of the call under way
 }
 
 // Prepare makes node id of p, whose inputs and outputs have their shapes,
@@ -167,11 +167,8 @@ func (r *Runtime) Prepare(p *program.Program, id program.NodeID, dev event.Devic
 	if err != nil {
 		return nil, err
 	}
-	if len(src.Outputs) > maxOutputs {
-		return nil, fmt.Errorf("op %s: %d outputs are more than the %d an op can have", src.Op, len(src.Outputs), maxOutputs)
-	}
 	name := r.strings.ID(src.Name)
-	o := &OneOp{plan: Plan{p: p, eager: true}}
+	o := &OneOp{plan: Plan{p: p, eager: true}, made: make([]bufferID, len(src.Outputs))}
 	o.n = node{
 		src: id, name: name, device: dev, phase: phases[src.Phase], alias: def.Alias, metadata: src.Op == program.OpShape,
 		dispatch: min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(len(src.Inputs)+len(src.Outputs))),
@@ -219,7 +216,7 @@ func (r *Runtime) Do(o *OneOp, in, out []Handle) error {
 		return nil
 	}
 	var ins [32]bufferID
-	var outs [maxOutputs]bufferID
+	outs := o.made
 	from := ins[:0]
 	for _, h := range in {
 		from = append(from, bufferID(h))
@@ -232,8 +229,8 @@ func (r *Runtime) Do(o *OneOp, in, out []Handle) error {
 		}
 		outs[i] = b
 	}
-	if !r.run(&o.plan, &o.n, from, outs[:len(o.outs)]) {
-		r.dropAll(outs[:len(o.outs)])
+	if !r.run(&o.plan, &o.n, from, outs) {
+		r.dropAll(outs)
 		return r.outcome()
 	}
 	for i := range o.outs {
@@ -292,7 +289,14 @@ func (r *Runtime) Call(p *Plan) ([]Handle, error) {
 	if !p.traced && !r.trace(p) {
 		return nil, r.outcome()
 	}
-	if err := r.graphStep(p, nil); err != nil {
+	err := r.failed
+	if r.takeArenas(p) {
+		err = r.graphStep(p, nil)
+	}
+	if err == nil {
+		err = r.failed
+	}
+	if err != nil {
 		r.abandon(p)
 		r.outcome()
 		return nil, err
@@ -302,6 +306,10 @@ func (r *Runtime) Call(p *Plan) ([]Handle, error) {
 		s := p.nodes[p.fetches[i].node].firstSlot
 		out[i], p.slot[s] = Handle(p.slot[s]), 0
 	}
+	if len(p.arenas) > 0 && len(r.flights) > 0 {
+		r.sync() // copies out of the arena hold what lies in it
+	}
+	r.giveArenas(p)
 	r.tidy()
 	return out, r.outcome()
 }

@@ -24,6 +24,7 @@ type Plan struct {
 	// State of the step under way.
 	waiting []int32    // by node: inputs and control edges still missing
 	slot    []bufferID // by input slot: the reference that it holds
+	outs    []bufferID // the outputs of the op under way
 	buf     []bufferID // by tensor: persistent memory, and in eager mode every live handle
 	ready   fifo
 

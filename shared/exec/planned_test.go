@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"errors"
 	"testing"
 
 	"tideline/protocol/event"
@@ -51,15 +52,17 @@ func (b *bench) liveSum(dev event.DeviceID) int64 {
 func TestPlannedPeakIsWithinTwoPercentOfTheLargestSumOfLiveBytes(t *testing.T) {
 	for _, model := range zoo.Names() {
 		for _, batch := range []int{1, 8, 32, 64} {
-			if model == "gpt2" && batch == 64 {
-				continue // 153 GB, more than the card has
-			}
 			b := newBenchWith(t, 120<<30, func(c *exec.Config) { c.Mode = exec.Planned })
 			p := b.model(model, batch)
-			b.step(p)
+			if _, err := b.rt.Step(p, 0, now{}); errors.Is(err, exec.ErrOutOfMemory) {
+				t.Logf("%s %d: more than the card has: %d", model, batch, b.rt.OOM().Requested)
+				continue
+			}
 			b.step(p)
 			live, peak := b.liveSum(gpu), b.rt.Stats(gpu).PeakInUse
-			t.Logf("%s %d: live %d, peak %d (%+.2f %%), arenas %+v", model, batch, live, peak, 100*float64(peak-live)/float64(live), p.Arenas())
+			if testing.Verbose() {
+				t.Logf("%s %d: live %d, peak %d (%+.2f %%), arenas %+v", model, batch, live, peak, 100*float64(peak-live)/float64(live), p.Arenas())
+			}
 			if live < mib {
 				continue // the toys among the models: the allocator's own rounding weighs more
 			}
