@@ -29,7 +29,7 @@ func (b *Builder) Gradients(loss ValueID, wrt []ValueID) []ValueID {
 	defer b.Scope("gradients")()
 	out := make([]ValueID, len(grads))
 	for i, g := range grads {
-		out[i] = b.Densify(g, b.shape(wrt[i]))
+		out[i] = b.dense(g, b.shape(wrt[i]))
 	}
 	return out
 }
@@ -88,6 +88,15 @@ func (b *Builder) Densify(g Gradient, s Shape) ValueID {
 		return g.Value
 	}
 	return b.Op(OpUnsortedSegmentSum, Attrs{Shape: s}, g.Value, g.Indices)
+}
+
+// dense is Densify for the whole gradient of a variable.
+func (b *Builder) dense(g Gradient, s Shape) ValueID {
+	v := b.Densify(g, s)
+	if g.Sparse() {
+		b.role(v, RoleGradient)
+	}
+	return v
 }
 
 // markReach finds the values that depend on one of wrt in a way that has a

@@ -63,7 +63,7 @@ func inferSplit(p *Program, n *Node) ([]Spec, error) {
 		return nil, err
 	}
 	x, parts := in(p, n, 0), n.Attrs.Axes[1]
-	if parts < 1 || x.Shape[a]%parts != 0 {
+	if parts < 1 || parts > max(1, x.Shape[a]) || x.Shape[a]%parts != 0 {
 		return nil, mismatch(p, n, "dimension %d cannot be cut into %d equal parts", a, parts)
 	}
 	s := slices.Clone(x.Shape)

@@ -214,7 +214,7 @@ func (b *Builder) optimize(o Optimizer, vars []ValueID, grads []Gradient, guard 
 		}
 		g := grads[i]
 		if !optimizers[which].sparse {
-			g = Gradient{b.Densify(g, b.shape(v)), None}
+			g = Gradient{b.dense(g, b.shape(v)), None}
 		}
 		optimizers[which].apply(&u, v, g)
 	}
