@@ -12,12 +12,12 @@ const (
 	DefaultSeed      = 1
 	DefaultOptimizer = "adam"
 	DefaultPrecision = "float32"
-	DefaultSource    = "digits"
 	DefaultAllocator = "bfc"
 	DefaultReserve   = "current"
 )
 
-// Defaults fills in what was left out. It changes nothing that Validate finds
+// Defaults fills in what was left out, but for the input's source, which
+// depends on the model: whoever runs the workload knows what fits it. It changes nothing that Validate finds
 // fault with, so the two may come in any order.
 func (w *Workload) Defaults() {
 	setDefault(&w.Name, w.Model)
@@ -27,7 +27,6 @@ func (w *Workload) Defaults() {
 	}
 	setDefault(&w.Steps, DefaultSteps)
 	setDefault(&w.Seed, DefaultSeed)
-	setDefault(&w.Input.Source, DefaultSource)
 	setDefault(&w.Input.Map.Parallel, 1)
 	if w.Input.Interleave.Cycle > 0 {
 		setDefault(&w.Input.Interleave.Block, 1)

@@ -294,8 +294,30 @@ func (w *Workload) validateTogether(p *Problems) {
 		case logicalAt < 0 && d.Growth != w.Devices[first].Growth:
 			p.add(path+".growth", "growth cannot differ between devices: TensorFlow answers \"Memory growth cannot differ between GPU devices\" (ValueError). Set it on all or on none")
 		}
-		if d.Fraction != w.Devices[first].Fraction && logicalAt < 0 {
-			p.add(path+".fraction", "fraction cannot differ between devices: TensorFlow has one for the process. Write the same on all, or a memory_limit on each")
+		w.Devices[first].sameProcess(p, d, path)
+	}
+}
+
+// sameProcess checks what TensorFlow has once for a process.
+func (d *Device) sameProcess(p *Problems, other *Device, path string) {
+	rule := func(d *Device) string {
+		if d.ReserveRule == "" {
+			return DefaultReserve
+		}
+		return d.ReserveRule
+	}
+	for _, x := range []struct {
+		name string
+		same bool
+	}{
+		{"fraction", d.Fraction == other.Fraction},
+		{"unified", d.Unified == other.Unified},
+		{"virtual", max(1, d.Virtual) == max(1, other.Virtual)},
+		{"reserve_rule", rule(d) == rule(other)},
+		{"peer", d.Peer == other.Peer},
+	} {
+		if !x.same {
+			p.add(path+"."+x.name, x.name, " cannot differ between devices: TensorFlow has one for the process. Write the same on all")
 		}
 	}
 }

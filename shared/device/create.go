@@ -327,7 +327,7 @@ func (c *creation) cut(at, id int) error {
 	}
 	c.Warnings = append(c.Warnings, b.Warning...)
 	s.budget, s.alone = b, b.Limit
-	if b.Reserve > 0 {
+	if b.Reserve > 0 || b.Limit == m.Free { // the limit follows from what is free
 		m.Free += max(0, m.Total-m.Free-card.Preset.Context.Value)
 		if lone, err := card.budget(&o, m, c.env); err == nil {
 			s.alone = lone.Limit

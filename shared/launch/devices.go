@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"tideline/protocol/api"
@@ -21,191 +22,172 @@ const (
 	gpuStride  = 1 << 38
 )
 
-// pinnedLimit is TensorFlow's limit of gpu_host_bfc.
-const pinnedLimit = 131072 << 20
-
 // hardware is what a run holds on the machine's cards.
 type hardware struct {
-	logical []*device.Logical
-	holds   []hold
-	found   []int64 // by device of the workload: what other runs held on its card
+	*device.Assembly
+	cards []*device.Card // by device of the workload
+	found []int64        // by device of the workload: what other runs held on its card
+	held  []int64        // by device of the workload: what it says that others hold
+	// collect says whether pools give empty regions back under pressure.
+	collect bool
 }
 
-type hold struct {
-	card  *device.Card
-	bytes int64
-}
-
-// assemble makes the run's devices: first the contexts on all cards, then the
-// limits from what is free after that, as TensorFlow does.
+// assemble makes the run's devices as TensorFlow does: what is there, what of
+// that is visible, contexts on all visible cards, and the limits from what is
+// free after that.
 func assemble(w *api.Workload, m *device.Machine) (*hardware, error) {
-	h := &hardware{logical: []*device.Logical{{Name: device.Local("CPU", 0), Model: device.HostModel()}}}
-	cards := make([]*device.Card, len(w.Devices))
-	for i := range w.Devices {
-		c, err := h.card(&w.Devices[i], m)
-		if err != nil {
-			h.release()
-			return nil, fmt.Errorf("devices.%d: %w", i, err)
-		}
-		cards[i] = c
+	h := &hardware{Assembly: new(device.Assembly), collect: true}
+	env := device.Env(w.Variable)
+	if v, ok := env("TF_ENABLE_GPU_GARBAGE_COLLECTION"); ok && v == "false" {
+		h.collect = false
 	}
-	for i := range w.Devices {
-		h.add(&w.Devices[i], cards[i])
+	if err := h.find(w, m); err != nil {
+		h.release()
+		return nil, err
+	}
+	c, err := h.configure(w, env)
+	if err == nil {
+		h.Assembly, err = c.Initialize(nil)
+	}
+	if err != nil {
+		h.Assembly = new(device.Assembly)
+		h.release()
+		return nil, err
 	}
 	return h, nil
 }
 
-// card finds the card and takes off it what others hold and what this run's
-// driver context needs.
-func (h *hardware) card(d *api.Device, m *device.Machine) (*device.Card, error) {
-	p, ok := m.Find(d.Preset)
-	if !ok {
-		return nil, fmt.Errorf("unknown device preset %q", d.Preset)
+// find gets the cards and takes off them what others hold.
+func (h *hardware) find(w *api.Workload, m *device.Machine) error {
+	for i := range w.Devices {
+		d := &w.Devices[i]
+		bad := func(err error) error { return fmt.Errorf("devices.%d: %w", i, err) }
+		p, ok := m.Find(d.Preset)
+		if d.Kind == "tpu" {
+			p, ok = device.FindTPU(d.Preset)
+		}
+		if !ok {
+			return bad(fmt.Errorf("unknown %s preset %q", d.Kind, d.Preset))
+		}
+		c, err := m.Card(d.Card, p)
+		if err != nil {
+			return bad(err)
+		}
+		found := c.Total() - c.Free()
+		if !c.Hold(d.Held) {
+			return bad(fmt.Errorf("card %s has %s free, too little for what other processes hold (%s)", c.Name, event.FormatBytes(c.Free()), event.FormatBytes(d.Held)))
+		}
+		h.cards, h.found, h.held = append(h.cards, c), append(h.found, found), append(h.held, d.Held)
 	}
-	c, err := m.Card(d.Card, p)
-	if err != nil {
-		return nil, err
-	}
-	found := int64(0)
-	if !h.contextOf(c) {
-		found = c.Total() - c.Free()
-	}
-	h.found = append(h.found, found)
-	if err := h.hold(c, d.Held, "what other processes hold"); err != nil {
-		return nil, err
-	}
-	return c, h.context(c)
-}
-
-func (h *hardware) hold(c *device.Card, bytes int64, what string) error {
-	if bytes == 0 {
-		return nil
-	}
-	if !c.Hold(bytes) {
-		return fmt.Errorf("card %s has %s free, too little for %s (%s)", c.Name, event.FormatBytes(c.Free()), what, event.FormatBytes(bytes))
-	}
-	h.holds = append(h.holds, hold{c, bytes})
 	return nil
 }
 
-// context makes the run's driver context on a card, once.
-func (h *hardware) context(c *device.Card) error {
-	if h.contextOf(c) {
-		return nil
-	}
-	bytes := c.Preset.Context.Value
-	if err := h.hold(c, bytes, "a driver context"); err != nil {
-		return err
-	}
-	h.holds = append(h.holds, hold{c, contextMark})
-	return nil
-}
-
-// contextMark stands in hardware.holds for "this card has its context".
-const contextMark = -1
-
-func (h *hardware) contextOf(c *device.Card) bool {
-	for _, x := range h.holds {
-		if x.card == c && x.bytes == contextMark {
-			return true
+// configure says of the cards what the workload says, in the calls that a
+// program would make.
+func (h *hardware) configure(w *api.Workload, env device.Env) (*device.Config, error) {
+	var hw device.Hardware
+	for i, c := range h.cards {
+		if w.Devices[i].Kind == "tpu" {
+			hw.TPUs = append(hw.TPUs, c)
+		} else {
+			hw.GPUs = append(hw.GPUs, c)
 		}
 	}
-	return false
+	c := device.NewConfig(hw, env)
+	for _, k := range []struct {
+		typ   string
+		cards []*device.Card
+	}{{"GPU", device.CUDAVisible(hw.GPUs, env)}, {"TPU", hw.TPUs}} {
+		var visible []device.Physical
+		for i, card := range k.cards {
+			d := &w.Devices[slices.Index(h.cards, card)]
+			if d.Hidden {
+				continue
+			}
+			visible = append(visible, device.Physical{Name: device.PhysicalName(k.typ, i), Type: k.typ})
+			if v, _ := env("TF_FORCE_UNIFIED_MEMORY"); v == "1" || v == "true" {
+				unified := *d
+				unified.Unified = true
+				d = &unified
+			}
+			if err := set(c, visible[len(visible)-1], d); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.SetVisible(k.typ, visible...); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// set says of one GPU what its entry says. What TensorFlow has once for a
+// process is the same in all entries.
+func set(c *device.Config, p device.Physical, d *api.Device) error {
+	if p.Type != "GPU" {
+		return nil
+	}
+	limits := d.Logical
+	if d.MemoryLimit > 0 {
+		limits = []int64{d.MemoryLimit}
+	}
+	if len(limits) > 0 {
+		cuts := make([]device.LogicalConfig, len(limits))
+		for i, l := range limits {
+			cuts[i].Limit = l
+		}
+		if err := c.SetLogical(p, cuts...); err != nil {
+			return err
+		}
+	} else if err := c.SetMemoryGrowth(p, d.Growth); err != nil {
+		return err
+	}
+	o := &c.Options
+	o.Fraction, o.UseUnifiedMemory, o.NumVirtualPerGPU = d.Fraction, d.Unified, d.Virtual
+	if d.ReserveRule == "tf2.1" {
+		o.ReserveRule = device.ReserveTF21
+	}
+	switch d.Peer {
+	case "nvlink":
+		o.Interconnect = device.NVLink
+	case "pcie":
+		o.Interconnect = device.PCIe
+	}
+	return nil
 }
 
 // settings is the workload with what other runs held on the cards written
 // down, so that a rerun elsewhere begins with the same free memory.
 func (h *hardware) settings(w *api.Workload) *api.Workload {
 	s := w.Clone()
-	for i, held := range h.found {
-		s.Devices[i].Held += held
+	for i, found := range h.found {
+		s.Devices[i].Held += found
 	}
 	return s
 }
 
-// add makes the logical devices of one entry of the workload.
-func (h *hardware) add(d *api.Device, c *device.Card) {
-	free := c.Free()
-	context := c.Preset.Context.Value
-	held := max(0, c.Total()-free-context)
-	limits, reserve := d.Logical, int64(0)
-	alone := func(limit int64) int64 { return limit }
-	switch {
-	case len(limits) > 0:
-	case d.MemoryLimit > 0:
-		limits = []int64{d.MemoryLimit}
-	default:
-		limits = []int64{device.DefaultLimit(free, c.Reserve(free))}
-		reserve = free - limits[0]
-		alone = func(int64) int64 { return device.DefaultLimit(free+held, c.Reserve(free+held)) }
-	}
-	for _, limit := range limits {
-		h.logical = append(h.logical, &device.Logical{
-			Name: device.Local("GPU", len(h.logical)-1), Card: c, Model: c.Preset.Model(), Limit: limit, Alone: alone(limit),
-			Growth: d.Growth, FreeNow: free, Context: context, Reserve: reserve, Held: held,
-		})
-	}
-}
-
 // release gives back everything that the run held outside its allocators.
 func (h *hardware) release() {
-	for _, x := range h.holds {
-		if x.bytes != contextMark {
-			x.card.Hold(-x.bytes)
-		}
+	h.Release()
+	for i, bytes := range h.held {
+		h.cards[i].Hold(-bytes)
 	}
-	h.holds = nil
+	h.held = nil
 }
 
 // tell emits the facts of every device.
 func (h *hardware) tell(rt *exec.Runtime, strings *event.Strings) {
-	for i, l := range h.logical {
-		e := event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(i), Text: strings.ID(facts(l).Encode()), Step: event.NoStep}
+	for i, l := range h.Devices {
+		e := event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(i), Text: strings.ID(l.Facts().Encode()), Step: event.NoStep}
 		rt.Emit(&e)
-		if !l.IsHost() {
-			rt.Log(event.DeviceID(i), 0, fmt.Sprintf("Created device %s with %d MB memory: card %s, %s, compute capability %d.%d",
-				l.Name, l.Limit>>20, l.Card.Name, l.Card.Preset.Title, l.Card.Preset.Major, l.Card.Preset.Minor))
-		}
 	}
-}
-
-// facts are the fields of a DeviceFacts event. Every figure of a preset comes
-// with where it is from, under its key and ".source".
-func facts(l *device.Logical) event.Fields {
-	num := func(n int64) string { return strconv.FormatInt(n, 10) }
-	f := event.Fields{{Key: "name", Value: "/device:" + l.Name.Type + ":" + strconv.Itoa(l.Name.ID)}, {Key: "full_name", Value: l.Name.String()}}
-	if l.IsHost() {
-		return append(f, event.Field{Key: "kind", Value: "cpu"}, event.Field{Key: "title", Value: "Host"})
+	for _, line := range h.Log {
+		dev := slices.IndexFunc(h.Devices, func(l *device.Logical) bool { return !l.IsHost() && l.Created() == line })
+		rt.Log(event.DeviceID(max(0, dev)), 0, line)
 	}
-	p := l.Card.Preset
-	f = append(
-		f,
-		event.Field{Key: "kind", Value: "gpu"},
-		event.Field{Key: "title", Value: p.Title},
-		event.Field{Key: "preset", Value: p.Name},
-		event.Field{Key: "card", Value: l.Card.Name},
-		event.Field{Key: "compute_capability", Value: strconv.Itoa(p.Major) + "." + strconv.Itoa(p.Minor)},
-		event.Field{Key: "free", Value: num(l.FreeNow)},
-		event.Field{Key: "limit", Value: num(l.Limit)},
-		event.Field{Key: "held", Value: num(l.Held)},
-		event.Field{Key: "growth", Value: strconv.FormatBool(l.Growth)},
-		event.Field{Key: "reserve", Value: num(l.Card.Reserve(l.FreeNow))},
-	)
-	for _, x := range []struct {
-		key string
-		fig device.Figure
-	}{
-		{"total", p.Total},
-		{"context", p.Context},
-		{"flops", p.FLOPS},
-		{"mem_bandwidth", p.MemBandwidth},
-		{"h2d", p.H2D},
-		{"d2h", p.D2H},
-		{"peer", p.Peer},
-	} {
-		f = append(f, event.Field{Key: x.key, Value: num(x.fig.Value)}, event.Field{Key: x.key + ".source", Value: x.fig.From.String()})
+	for _, line := range h.Warnings {
+		rt.Log(0, event.Warning, line)
 	}
-	return f
 }
 
 // attach gives every device its allocators.
@@ -217,7 +199,7 @@ func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
 	err := rt.Attach(0, false, func(o alloc.Observer) (alloc.Allocator, error) {
 		return system.New(system.Options{Observer: o}), nil
 	}, event.Fields{{Key: "name", Value: "cpu"}, {Key: "kind", Value: "system"}})
-	if err != nil || len(h.logical) == 1 {
+	if err != nil || len(h.Devices) == 1 {
 		return err
 	}
 	failures := new(alloc.FailureLog)
@@ -226,20 +208,22 @@ func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
 		return err
 	}
 	err = rt.Attach(0, true, func(o alloc.Observer) (alloc.Allocator, error) {
-		return bfc.New(back(0, true, pinned), bfc.Options{Name: "gpu_host_bfc", Limit: pinnedLimit, Growth: true, Observer: o, Failures: failures})
-	}, bfcFacts("gpu_host_bfc", true))
+		return bfc.New(back(0, true, pinned), bfc.Options{Name: "gpu_host_bfc", Limit: h.HostLimit, Growth: h.HostGrowth, Observer: o, Failures: failures})
+	}, bfcFacts("gpu_host_bfc", h.HostGrowth))
 	if err != nil {
 		return err
 	}
-	for i, l := range h.logical[1:] {
-		space, err := l.Card.Space(gpuBase + uint64(i)*gpuStride)
+	base := uint64(gpuBase)
+	for i, l := range h.Devices[1:] {
+		space, err := l.Space(base)
 		if err != nil {
 			return err
 		}
-		name := "GPU_" + strconv.Itoa(i) + "_bfc"
+		base += gpuStride * uint64(1+l.Limit/gpuStride) // a unified pool may be larger than any card
+		name := l.Name.Type + "_" + strconv.Itoa(l.Name.ID) + "_bfc"
 		err = rt.Attach(event.DeviceID(i+1), false, func(o alloc.Observer) (alloc.Allocator, error) {
 			return bfc.New(back(event.DeviceID(i+1), false, space), bfc.Options{
-				Name: name, Limit: l.Limit, Growth: l.Growth, GarbageCollection: true, Observer: o, Failures: failures,
+				Name: name, Limit: l.Limit, Growth: l.Growth, GarbageCollection: h.collect, Observer: o, Failures: failures,
 			})
 		}, bfcFacts(name, l.Growth))
 		if err != nil {

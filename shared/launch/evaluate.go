@@ -15,11 +15,11 @@ import (
 // counts as a step of the run in its events. On a Backend that computes
 // nothing there are no numbers.
 func (r *Runner) Evaluate(d Data, n int) ([]Metric, error) {
-	p, err := zoo.Program(r.w.Model, zoo.Options{Batch: n})
+	p, err := r.evaluation(n)
 	if err != nil {
 		return nil, fmt.Errorf("build evaluation of %s: %w", r.w.Model, err)
 	}
-	plan, err := r.rt.Compile(p, r.rules, *r.w.Placement.Soft)
+	plan, err := r.compile(p)
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +32,17 @@ func (r *Runner) Evaluate(d Data, n int) ([]Metric, error) {
 		out[i] = Metric(m[i])
 	}
 	return out, nil
+}
+
+// evaluation is the model's forward pass for n elements, in the shape of the
+// first step. Half precision of the weights is training's, so it stays.
+func (r *Runner) evaluation(n int) (*program.Program, error) {
+	s := r.shape(0)
+	o := zoo.Options{Batch: n, Image: s.image, Sequence: s.sequence, Precision: r.w.Precision}
+	if t := r.w.Train; t != nil {
+		o.Precision = t.Precision
+	}
+	return zoo.Program(r.w.Model, o)
 }
 
 // whole is a feed of one batch that holds everything.

@@ -17,15 +17,6 @@ type Data interface {
 	Fill(elements []int32, input int, tensor *program.Value, dst []byte) error
 }
 
-// The size of the sources: the digits to train on, whose pixels native/dataset
-// holds, and a made-up source as large as MNIST.
-const (
-	DigitsElements    = 1438
-	digitBytes        = 8*8 + 1
-	syntheticElements = 60_000
-	syntheticBytes    = 28*28 + 1
-)
-
 // copyCostPerKiB is the time to copy a KiB into a batch, in nanoseconds:
 // 10 GB/s, a host thread's memcpy. Reading from arrays in memory costs nothing
 // beside that.
@@ -43,37 +34,29 @@ type feed struct {
 	piece   int64            // bytes of one of them
 }
 
-func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) (*feed, error) {
-	var element int64
-	for _, v := range p.Inputs {
-		element += p.Values[v].Bytes() / int64(p.Batch)
-	}
-	s := pipeline.Settings{
-		Elements: DigitsElements, SourceBytes: digitBytes, ElementBytes: element,
-		CopyCost: element * copyCostPerKiB / 1024,
-		Map:      pipeline.Map{Parallel: w.Input.Map.Parallel, Cost: w.Input.Map.Cost},
-		Shuffle:  w.Input.Shuffle, Seed: w.Seed, Batch: w.Batch, Prefetch: w.Input.Prefetch,
-		Epochs: w.Input.Repeat, OpenCost: w.Input.OpenCost, FetchCost: w.Input.FetchCost,
-		DropRemainder: w.Input.DropRemainder, RAMBudget: w.Input.RAMBudget,
-	}
-	if w.Input.Source == "synthetic" {
-		s.Elements, s.SourceBytes = syntheticElements, syntheticBytes
-	}
+// newFeed opens the input, and says how many elements it will give: -1 for no
+// end.
+func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) (*feed, int64, error) {
+	s := pipelineSettings(w, p)
 	f := &feed{strings: o.Strings, rt: rt, data: o.Data, close: func() {}}
 	if err := f.open(s, p, o); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, b := range s.Buffers(0) {
 		if b.Stage == pipeline.StagePrefetch {
 			f.piece = b.Bytes
 			continue
 		}
-		if !f.hold(b) {
+		if b.Bytes > 0 && !f.hold(b) {
 			f.close()
-			return nil, exec.ErrOutOfMemory
+			return nil, 0, exec.ErrOutOfMemory
 		}
 	}
-	return f, f.prefetched(s.Limit())
+	left := int64(-1)
+	if s.Epochs > 0 || s.Elements == 0 {
+		left = int64(s.Elements) * int64(s.Epochs)
+	}
+	return f, left, f.prefetched(s.Limit())
 }
 
 func (f *feed) open(s pipeline.Settings, p *program.Program, o *Options) error {

@@ -3,13 +3,14 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/exec"
+	"tideline/shared/pipeline"
 	"tideline/shared/place"
-	"tideline/shared/program"
 	"tideline/shared/sim"
 	"tideline/shared/zoo"
 )
@@ -22,9 +23,10 @@ type Runner struct {
 	rt    *exec.Runtime
 	hw    *hardware
 	feed  *feed
-	rules []place.Rule
-	plans []concrete // by index in w.Batch; equal batches share one
+	place place.Options
+	plans []concrete // in the order in which they were traced
 	done  int
+	left  int64 // elements that the input still has; -1: without end
 	// retraces are of the step's function; eager execution has none.
 	retraces retraces
 
@@ -33,12 +35,6 @@ type Runner struct {
 	err     error
 	over    bool
 	metrics []Metric
-}
-
-// concrete is the program for one batch size, ready to run.
-type concrete struct {
-	program *program.Program
-	plan    *exec.Plan
 }
 
 // Start checks the workload, makes its devices and tells what they are. An
@@ -51,11 +47,22 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 	for _, p := range o.Machine.Real() {
 		known.Presets = append(known.Presets, p.Name)
 	}
-	if p := append(w.Validate(known), beyond(&w)...); len(p) > 0 {
+	if p := slices.Concat(w.Validate(known), beyond(&w), checkSource(&w), checkExtents(&w)); len(p) > 0 {
 		return nil, p
 	}
 	w = *w.Clone()
+	if w.Input.Source == "" {
+		w.Input.Source = defaultSource(w.Model)
+	}
 	w.Defaults()
+	if m, err := zoo.Find(w.Model); err == nil && !readsDigits(m) && o.Data != nil {
+		// What the caller has is digits, or as small as these.
+		data, err := NewSynthetic(w.Model, w.Seed)
+		if err != nil {
+			return nil, err
+		}
+		o.Data, o.Input = data, nil
+	}
 	if o.Strings == nil {
 		o.Strings = new(event.Strings)
 	}
@@ -77,19 +84,24 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 // Known is what this build offers a workload.
 func Known() api.Known {
 	k := api.Known{Models: zoo.Names()}
-	for _, p := range device.Presets() {
-		k.Presets = append(k.Presets, p.Name)
+	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
+		for i := range list {
+			k.Presets = append(k.Presets, list[i].Name)
+		}
 	}
 	return k
 }
 
-// modes are the executors of a workload's modes.
 var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}
+
+var policies = map[api.CopyPolicy]exec.CopyPolicy{
+	api.CopySilent: exec.CopySilent, api.CopySilentForInt32: exec.CopySilentForInt32, api.CopyWarn: exec.CopyWarn, api.CopyExplicit: exec.CopyExplicit,
+}
 
 func (r *Runner) open() error {
 	rt, err := exec.New(exec.Config{
-		Mode: modes[r.w.Mode], Devices: r.hw.logical, Backend: r.o.Backend, Strings: r.o.Strings,
-		Sink: r.o.Sink, Stop: r.o.Stop, Seed: r.w.Seed,
+		Mode: modes[r.w.Mode], Devices: r.hw.Devices, Backend: r.o.Backend, Strings: r.o.Strings,
+		Sink: r.o.Sink, Stop: r.o.Stop, Seed: r.w.Seed, Keep: r.w.Keep, Copies: policies[r.w.CopyPolicy],
 	})
 	if err != nil {
 		return err
@@ -102,13 +114,17 @@ func (r *Runner) open() error {
 		rt.Close()
 		return err
 	}
+	r.place = place.Options{Soft: *r.w.Placement.Soft, Eager: r.w.Mode == api.Eager}
 	for _, x := range r.w.Placement.Rules {
-		r.rules = append(r.rules, place.Rule{Match: x.Match, Device: x.Device})
+		r.place.Rules = append(r.place.Rules, place.Rule{Match: x.Match, Device: x.Device})
 	}
-	r.plans = make([]concrete, len(r.w.Batch))
-	p, err := r.build(r.w.Batch[0])
+	if v, _ := r.w.Variable("TF_EAGER_ENABLE_SMALL_TENSOR_CPU_PINNING"); v == "1" || v == "true" {
+		r.place.PinSmall = true
+	}
+	r.left = -1
+	p, err := r.build(r.shape(0))
 	if err == nil {
-		r.feed, err = newFeed(&r.w, p, rt, &r.o)
+		r.feed, r.left, err = newFeed(&r.w, p, rt, &r.o)
 	}
 	if err != nil {
 		if r.feed != nil {
@@ -136,7 +152,11 @@ func (r *Runner) Step() (more bool) {
 }
 
 func (r *Runner) step() error {
-	c, err := r.concrete(r.done % len(r.w.Batch))
+	s := r.shape(r.done)
+	if s.batch == 0 || s.batch < r.w.Batch[r.done%len(r.w.Batch)] && r.w.Input.DropRemainder {
+		return pipeline.ErrEnd
+	}
+	c, err := r.concrete(s)
 	if err != nil {
 		return err
 	}
@@ -145,6 +165,9 @@ func (r *Runner) step() error {
 	if err != nil {
 		return err
 	}
+	if r.left >= 0 {
+		r.left -= int64(s.batch)
+	}
 	r.metrics = r.metrics[:0]
 	for _, x := range m {
 		r.metrics = append(r.metrics, Metric(x))
@@ -152,43 +175,11 @@ func (r *Runner) step() error {
 	return nil
 }
 
-// concrete is the function for one of the batch sizes, made when a step first
-// needs it.
-func (r *Runner) concrete(i int) (concrete, error) {
-	for j, b := range r.w.Batch {
-		if b == r.w.Batch[i] && r.plans[j].plan != nil {
-			r.noteCall(false)
-			return r.plans[j], nil
-		}
-	}
-	p, err := r.build(r.w.Batch[i])
-	if err != nil {
-		return concrete{}, err
-	}
-	plan, err := r.rt.Compile(p, r.rules, *r.w.Placement.Soft)
-	if err != nil {
-		return concrete{}, err
-	}
-	r.plans[i] = concrete{p, plan}
-	r.noteCall(r.w.Mode == api.Graph)
-	return r.plans[i], nil
-}
-
-func (r *Runner) build(batch int) (*program.Program, error) {
-	opt := zoo.Options{Batch: batch}
-	if t := r.w.Train; t != nil {
-		opt.Train, opt.Optimizer, opt.LearningRate = true, t.Optimizer, t.LearningRate
-	}
-	p, err := zoo.Program(r.w.Model, opt)
-	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", r.w.Model, err)
-	}
-	return p, nil
-}
-
 func (r *Runner) stop(err error) {
 	r.over = true
 	switch {
+	case errors.Is(err, pipeline.ErrEnd):
+		r.reason, r.message = event.EndDone, fmt.Sprintf("the input is exhausted after %d steps", r.done)
 	case errors.Is(err, exec.ErrOutOfMemory):
 		r.reason, r.message = event.EndOutOfMemory, r.oomMessage()
 	case errors.Is(err, exec.ErrStopped):
@@ -223,7 +214,7 @@ func (r *Runner) result() Result {
 	res := Result{
 		Reason: r.reason, Message: r.message, Steps: r.done, Nanos: r.rt.Now(), Events: r.rt.Events(), Metrics: r.metrics,
 	}
-	for i, l := range r.hw.logical {
+	for i, l := range r.hw.Devices {
 		st := r.rt.Stats(event.DeviceID(i))
 		d := DeviceResult{
 			ID: event.DeviceID(i), Name: l.Name.Short(), PeakInUse: st.PeakInUse, PeakReserved: st.PeakPool, Limit: l.Limit,

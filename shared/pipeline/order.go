@@ -3,11 +3,14 @@ package pipeline
 // Source walks over the elements, epoch after epoch.
 type Source struct {
 	elements, epochs int
+	first            int
 	index, epoch     int
 }
 
 // NewSource makes the source of a pipeline.
-func NewSource(s *Settings) *Source { return &Source{elements: s.Elements, epochs: s.Epochs} }
+func NewSource(s *Settings) *Source {
+	return &Source{elements: s.Elements, epochs: s.Epochs, first: s.First}
+}
 
 // Next gives the next element and its epoch; ok is false at the end.
 func (s *Source) Next() (index int32, epoch int, ok bool) {
@@ -20,7 +23,7 @@ func (s *Source) Next() (index int32, epoch int, ok bool) {
 	if s.epochs > 0 && s.epoch >= s.epochs {
 		return 0, 0, false
 	}
-	i := s.index
+	i := s.first + s.index
 	s.index++
 	return int32(i), s.epoch, true
 }

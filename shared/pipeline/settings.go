@@ -8,6 +8,7 @@ const Auto = -1
 // Settings describe a pipeline. Times are nanoseconds.
 type Settings struct {
 	Elements     int   // in the source
+	First        int   // number of the first of them: what skip leaves out
 	Epochs       int   // passes over the source; 0: for ever
 	SourceBytes  int64 // of one element in the source
 	ElementBytes int64 // of one element after map
@@ -52,6 +53,7 @@ func (s *Settings) Check() error {
 		least int64
 	}{
 		{"elements", int64(s.Elements), 0},
+		{"first", int64(s.First), 0},
 		{"epochs", int64(s.Epochs), 0},
 		{"source bytes", s.SourceBytes, 0},
 		{"element bytes", s.ElementBytes, 0},

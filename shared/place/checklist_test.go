@@ -343,44 +343,6 @@ func TestSmallIntegerPinning(t *testing.T) {
 	}
 }
 
-// Policy explicit: an error naming input #0; silent_for_int32 with float: an
-// error; warn: one line a copy, and none for a second use.
-func TestCopyPolicies(t *testing.T) {
-	twice := func(d program.DType) *program.Program {
-		return build(t, func(b *program.Builder) {
-			x := b.Input("x", d, program.Shape{4})
-			b.Fetch("y", b.Op(program.OpMul, program.Attrs{}, b.Op(program.OpAdd, program.Attrs{}, x, x), x))
-		})
-	}
-	for _, c := range []struct {
-		dtype    program.DType
-		policy   CopyPolicy
-		warnings int
-		refused  bool
-	}{
-		{program.Float32, Silent, 0, false},
-		{program.Float32, Warn, 1, false},
-		{program.Float32, SilentForInt32, 0, true},
-		{program.Float32, Explicit, 0, true},
-	} {
-		p := twice(c.dtype)
-		r := decide(t, p, []int{0}, Options{Eager: true})
-		w, err := CheckCopies(p, devices(0), r.Nodes, c.policy)
-		if len(w) != c.warnings || (err != nil) != c.refused {
-			t.Errorf("policy %d: %q, %v", c.policy, w, err)
-		}
-		if err != nil {
-			refused(t, err, device.InvalidArgument, "input #0 (x)", "AddV2", "CPU:0", "GPU:0")
-		}
-	}
-	// The kernel of an int32 op wants it on the host, where it is.
-	p := twice(program.Int32)
-	r := decide(t, p, []int{0}, Options{Eager: true})
-	if _, err := CheckCopies(p, devices(0), r.Nodes, Explicit); err != nil {
-		t.Errorf("int32 in host memory: %v", err)
-	}
-}
-
 func TestCheckRules(t *testing.T) {
 	p := model(t)
 	for _, c := range []struct {

@@ -1,9 +1,6 @@
 package place
 
 import (
-	"strconv"
-
-	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/program"
 )
@@ -106,65 +103,4 @@ func (pl *placer) inHostMemory(v program.ValueID) bool {
 	}
 	x := &pl.p.Values[v]
 	return pl.devices[dev].IsHost() || x.Producer != program.None && pl.p.HostOutput(&pl.p.Nodes[x.Producer], x.Index)
-}
-
-// CopyPolicy is tf.config's device policy: what eager execution does with an
-// input that lies on another device than where its kernel wants it.
-type CopyPolicy uint8
-
-// The policies.
-const (
-	Silent CopyPolicy = iota
-	SilentForInt32
-	Warn
-	Explicit
-)
-
-// CheckCopies looks at every input that eager execution will have to copy. An
-// error is that of the first copy which the policy refuses; warnings come one
-// a copy. A copy stays with the tensor it was made of, so only the first op on
-// a device makes one.
-func CheckCopies(p *program.Program, devices []*device.Logical, nodes []Decision, policy CopyPolicy) (warnings []string, err error) {
-	if policy == Silent {
-		return nil, nil
-	}
-	pl := placer{p: p, devices: devices, out: nodes, done: make([]bool, len(p.Nodes))}
-	for i := range pl.done {
-		pl.done[i] = true
-	}
-	type mirror struct {
-		v   program.ValueID
-		dev event.DeviceID
-	}
-	seen := map[mirror]bool{}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		for k, v := range n.Inputs {
-			wanted := nodes[i].Device
-			if p.HostInput(n, k) {
-				wanted = 0
-			}
-			at, _ := pl.source(v)
-			if pl.inHostMemory(v) {
-				at = 0
-			}
-			if at == wanted || seen[mirror{v, wanted}] {
-				continue
-			}
-			seen[mirror{v, wanted}] = true
-			copied := "input #" + strconv.Itoa(k) + " (" + p.Values[v].Name + ") of " + n.Name + " is on " + devices[at].Name.String() +
-				", but its kernel wants it on " + devices[wanted].Name.String()
-			switch {
-			case policy == SilentForInt32 && p.Values[v].DType == program.Int32:
-			case policy == Warn:
-				warnings = append(warnings, copied+": copied")
-			default:
-				return warnings, &device.Error{
-					Kind: device.InvalidArgument, Op: n.Name, Device: devices[wanted].Name.Short(), Cause: ErrPlacement,
-					Message: "tensors on conflicting devices: " + copied + ". Copy it with Identity under that device, or use copy_policy: silent",
-				}
-			}
-		}
-	}
-	return warnings, nil
 }

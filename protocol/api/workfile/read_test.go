@@ -162,6 +162,7 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 		{"fraction and limit", "model: mlp\ndevices: [{preset: t4-16g, fraction: 0.5, memory_limit: 1GiB}]\n", []string{"2:devices.0.fraction:exclude each other"}},
 		{"fraction and logical", "model: mlp\ndevices: [{preset: t4-16g, fraction: 0.5, logical: [1GiB]}]\n", []string{"2:devices.0.fraction:InvalidArgument"}},
 		{"fraction differs", "model: mlp\ndevices:\n  - {preset: t4-16g, fraction: 0.5}\n  - {preset: t4-16g}\n", []string{"4:devices.1.fraction:cannot differ"}},
+		{"peer differs", "model: mlp\ndevices:\n  - {preset: t4-16g, peer: nvlink}\n  - {preset: t4-16g, unified: true}\n", []string{"4:devices.1.unified:cannot differ", "4:devices.1.peer:one for the process"}},
 		{"virtual and limit", "model: mlp\ndevices: [{preset: t4-16g, virtual: 2, memory_limit: 1GiB}]\n", []string{"2:devices.0.virtual:exclude each other"}},
 		{"virtual too many", "model: mlp\ndevices: [{preset: t4-16g, virtual: 99}]\n", []string{"2:devices.0.virtual:impossible"}},
 		{"growth of a TPU", "model: mlp\ndevices: [{kind: tpu, preset: t4-16g, growth: true}]\n", []string{"2:devices.0.growth:for GPUs"}},

@@ -1,0 +1,159 @@
+package launch
+
+import (
+	"fmt"
+
+	"tideline/protocol/api"
+	"tideline/protocol/event"
+	"tideline/shared/exec"
+	"tideline/shared/place"
+	"tideline/shared/program"
+	"tideline/shared/rewrite"
+	"tideline/shared/zoo"
+)
+
+// shape is what a step's function is traced for. 0 is the model's own.
+type shape struct{ batch, image, sequence int }
+
+// concrete is the program for one shape, ready to run.
+type concrete struct {
+	shape   shape
+	program *program.Program
+	plan    *exec.Plan
+}
+
+// shape is that of the step after so many.
+func (r *Runner) shape(done int) shape {
+	turn := func(list []int) int {
+		if len(list) == 0 {
+			return 0
+		}
+		return list[done%len(list)]
+	}
+	s := shape{turn(r.w.Batch), turn(r.w.Image), turn(r.w.Sequence)}
+	if r.left >= 0 && int64(s.batch) > r.left {
+		s.batch = int(r.left) // the last batch of the last epoch
+	}
+	return s
+}
+
+// concrete is the function for a shape, made when a step first needs it.
+func (r *Runner) concrete(s shape) (concrete, error) {
+	for _, c := range r.plans {
+		if c.shape == s {
+			r.noteCall(false)
+			return c, nil
+		}
+	}
+	p, err := r.build(s)
+	if err != nil {
+		return concrete{}, err
+	}
+	plan, err := r.compile(p)
+	if err != nil {
+		return concrete{}, err
+	}
+	c := concrete{s, p, plan}
+	r.plans = append(r.plans, c)
+	r.noteCall(r.w.Mode != api.Eager)
+	return c, nil
+}
+
+// build makes the program for a shape and sends it through the passes that the
+// workload asks for.
+func (r *Runner) build(s shape) (*program.Program, error) {
+	o := zoo.Options{Batch: s.batch, Image: s.image, Sequence: s.sequence, Precision: r.w.Precision}
+	t := r.w.Train
+	if t != nil {
+		o.Train, o.Optimizer, o.LearningRate, o.Clip, o.Precision = true, t.Optimizer, t.LearningRate, t.Clip, t.Precision
+	}
+	b, err := zoo.Build(r.w.Model, o)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", r.w.Model, err)
+	}
+	p, notes, err := rewrite.Optimize(b.Program, r.passes(b))
+	if err != nil {
+		return nil, fmt.Errorf("rewrite %s: %w", r.w.Model, err)
+	}
+	for _, n := range notes {
+		r.rt.Log(0, 0, n.String())
+	}
+	return p, nil
+}
+
+// passes are the rewrites that the workload asks for.
+func (r *Runner) passes(b *zoo.Built) rewrite.Options {
+	o := rewrite.Options{Disabled: r.w.Optimize == nil || !*r.w.Optimize}
+	t := r.w.Train
+	if t == nil {
+		return o
+	}
+	o.Checkpoint.Blocks = b.Blocks
+	switch t.Checkpoint {
+	case "", "none":
+	case "sqrt":
+		o.Checkpoint.Mode = rewrite.SqrtBlocks
+	case "selective":
+		o.Checkpoint.Mode = rewrite.Selective
+	default:
+		o.Checkpoint.Mode = rewrite.EveryBlocks
+		o.Checkpoint.Every, _ = t.Every() // validated
+	}
+	o.Swap.Eager = r.w.Mode == api.Eager
+	switch t.Swap {
+	case "activations":
+		o.Swap.Mode = rewrite.SwapManual
+	case "auto":
+		o.Swap.Mode = rewrite.SwapHeuristics
+		if len(r.hw.Devices) > 1 {
+			o.Swap.DeviceBytes = r.hw.Devices[1].Limit
+		}
+	}
+	return o
+}
+
+// compile places a program, tells what is to be told of that, and prepares it.
+func (r *Runner) compile(p *program.Program) (*exec.Plan, error) {
+	first := len(r.plans) == 0
+	if first {
+		warnings, err := place.CheckRules(p, r.place.Rules)
+		r.warn(warnings)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range r.w.Keep {
+			if !matches(p, k) {
+				r.warn([]string{"keep: " + k + " matches no op of " + p.Name + ": nothing is kept by it"})
+			}
+		}
+	}
+	d, err := place.Decide(p, r.hw.Devices, r.place)
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		r.warn(d.Warnings)
+	}
+	if r.w.Placement.Log && (first || r.w.Mode != api.Eager) { // eager kernels are kept by op and type
+		for i := range p.Nodes {
+			dev := d.Nodes[i].Device
+			r.rt.Log(dev, 0, p.Nodes[i].Name+": ("+string(p.Nodes[i].Op)+"): "+r.hw.Devices[dev].Name.String())
+		}
+	}
+	return r.rt.CompilePlaced(p, d.Nodes)
+}
+
+func (r *Runner) warn(lines []string) {
+	for _, l := range lines {
+		r.rt.Log(0, event.Warning, l)
+	}
+}
+
+func matches(p *program.Program, pattern string) bool {
+	for i := range p.Nodes {
+		if place.Match(pattern, p.Nodes[i].Name) {
+			return true
+		}
+	}
+	return false
+}
