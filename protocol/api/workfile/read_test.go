@@ -41,7 +41,7 @@ input:
   prefetch_to_device: 1
   ram_budget: 64MiB
 devices:
-  - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: bfc}
+  - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: bfc, unified: true, reserve_rule: tf2.1, peer: pcie}
   - preset: a100-40g
     card: mine
     logical: [1GiB, 512 MiB]
@@ -72,7 +72,7 @@ func wholeWorkload() *api.Workload {
 			Prefetch: api.Auto, PrefetchToDevice: 1, RAMBudget: 64 << 20,
 		},
 		Devices: []api.Device{
-			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "bfc"},
+			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "bfc", Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
 			{Preset: "a100-40g", Card: "mine", Logical: []int64{1 << 30, 512 << 20}, Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
 			{Preset: "a100-40g", Hidden: true, Virtual: 2, Fraction: 0.5},
 		},
