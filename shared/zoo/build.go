@@ -174,6 +174,7 @@ func (n *net) inputs() (x, labels program.ValueID, in []Input) {
 		x = n.Input(in[0].Name, program.Float32, program.Shape{b, s, s, int64(m.Channels)})
 	}
 	switch m.Task {
+	case Classify:
 	case NextToken:
 		ls = append(ls, s)
 	case ClassifyPixels:

@@ -36,6 +36,7 @@ func products(p *program.Program) (flops int64) {
 			if n.Phase == program.Forward {
 				flops += p.Cost(n).FLOPs
 			}
+		default:
 		}
 	}
 	return flops

@@ -37,7 +37,7 @@ func TestEveryModelBuildsInEveryPrecision(t *testing.T) {
 // wantTypes checks in which types a program computes.
 func wantTypes(t *testing.T, p *program.Program, precision string) {
 	t.Helper()
-	half := program.DType(program.Float32)
+	half := program.Float32
 	switch {
 	case strings.HasSuffix(precision, "bfloat16"):
 		half = program.BFloat16
@@ -58,6 +58,7 @@ func wantTypes(t *testing.T, p *program.Program, precision string) {
 				wrong = d == program.Float16 || d == program.BFloat16
 			case program.OpFusedBatchNorm, program.OpFusedBatchNormGrad:
 				wrong = d != half && d != program.Float32
+			default:
 			}
 			if wrong {
 				t.Fatalf("%s in %s: %s has a %s", p.Name, precision, n.Name, d)
