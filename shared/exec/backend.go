@@ -94,4 +94,7 @@ type Copy struct {
 	Nanos    int64 // what the cost model says
 	// After is the earliest start: when work that the copy depends on is done.
 	After int64
+	// Safe says that no work ordered before on the destination's device can
+	// still use its memory, so that the copy need not wait for it.
+	Safe bool
 }

@@ -21,6 +21,7 @@ type buffer struct {
 	flight    uint32 // the copy that fills it, until the host has seen its end
 	space     spaceID
 	pinned    bool  // the attribute gpu_compatible
+	safe      bool  // no kernel may still use the memory, see Config.Timestamps
 	life      int32 // in a dry run: the record of its life, counted from 1
 }
 
@@ -48,6 +49,9 @@ type request struct {
 	// offset is that place, where space is an arena.
 	unit   int32
 	offset int64
+	// arriving is set for the destination of a copy from the host: with
+	// Config.Timestamps it takes memory that is free in the device's time.
+	arriving bool
 }
 
 // allocate makes a buffer with one reference. Zero bytes take no memory. ok is
@@ -71,7 +75,13 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 		return id, true
 	}
 	r.current = q.op
-	s.ask.Bytes, s.ask.NoRetry = q.bytes, q.noRetry
+	s.ask.Bytes, s.ask.NoRetry, s.ask.FreedBy = q.bytes, q.noRetry, nil
+	if t := s.tracker; t != nil {
+		t.advance(r.backend.Now())
+		if q.arriving {
+			s.ask.FreedBy = t.safe
+		}
+	}
 	block, ok := s.memory.Allocate(s.ask)
 	if !ok {
 		r.freeBuffers = append(r.freeBuffers, id)
@@ -85,6 +95,10 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 		return 0, false
 	}
 	// The table may not have grown since: nothing else makes buffers here.
+	if s.tracker != nil {
+		s.tracker.bytes += block.Size
+		b.safe = q.arriving
+	}
 	b.address, b.size, b.requested = block.Address, block.Size, block.Requested
 	e := &r.ev
 	*e = event.Event{

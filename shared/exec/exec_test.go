@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -53,18 +54,27 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 		name = "h200-141g"
 	}
 	preset, _ := device.Find(name)
-	card, err := device.NewMachine(nil).Card("card", preset)
-	if err != nil {
-		t.Fatal(err)
+	machine := device.NewMachine(nil)
+	var cards [2]*device.Card
+	for i := range cards {
+		c, err := machine.Card([]string{"first", "second"}[i], preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cards[i] = c
 	}
+	card, second := cards[0], cards[1]
+	var err error
 	devices := []*device.Logical{
 		{Name: device.Local("CPU", 0), Model: device.HostModel()},
 		{Name: device.Local("GPU", 0), Model: preset.Model(), Card: card, Limit: limit, Alone: limit},
+		{Name: device.Local("GPU", 1), Model: preset.Model(), Card: second, Limit: limit, Alone: limit},
 	}
 	config := exec.Config{
 		Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
 		Sink: event.SinkFunc(func(e *event.Event) { b.events = append(b.events, *e) }),
 	}
+	config.Devices = devices
 	b.devices = devices
 	change(&config)
 	b.rt, err = exec.New(config)
@@ -72,7 +82,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 		t.Fatal(err)
 	}
 	attach := func(dev event.DeviceID, pinned bool, f func(alloc.Observer) (alloc.Allocator, error)) {
-		name := map[event.DeviceID]string{0: "cpu", 1: "GPU_0_bfc"}[dev]
+		name := map[event.DeviceID]string{0: "cpu", 1: "GPU_0_bfc", 2: "GPU_1_bfc"}[dev]
 		if pinned {
 			name = "gpu_host_bfc"
 		}
@@ -88,13 +98,15 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 		}
 		return bfc.New(s, bfc.Options{Name: "gpu_host_bfc", Limit: 1 << 37, Growth: true, Observer: o})
 	})
-	attach(1, false, func(o alloc.Observer) (alloc.Allocator, error) {
-		s, err := card.Space(0x7000_0000_0000)
-		if err != nil {
-			return nil, err
-		}
-		return bfc.New(s, bfc.Options{Name: "GPU_0_bfc", Limit: limit, GarbageCollection: true, Observer: o})
-	})
+	for i, c := range cards {
+		attach(event.DeviceID(i+1), false, func(o alloc.Observer) (alloc.Allocator, error) {
+			s, err := c.Space(0x7000_0000_0000 + uint64(i)<<40)
+			if err != nil {
+				return nil, err
+			}
+			return bfc.New(s, bfc.Options{Name: fmt.Sprintf("GPU_%d_bfc", i), Limit: limit, GarbageCollection: true, Observer: o})
+		})
+	}
 	t.Cleanup(b.rt.Close)
 	return b
 }

@@ -204,7 +204,14 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	} else {
 		r.await(n.kernel.Device, in)
 	}
+	tracker := r.trackerOf(k.Device)
+	if tracker != nil {
+		r.pause(k.Device)
+	}
 	span, err := r.backend.Launch(k)
+	if tracker != nil {
+		tracker.launched(span.End)
+	}
 	if r.swapping > 0 {
 		r.swapped(n.device, k.Nanos)
 	}

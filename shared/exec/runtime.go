@@ -34,6 +34,9 @@ type Config struct {
 	// drops them together when they are worth more than so many bytes, as
 	// TensorFlow did in 2019 (8 MiB); 0 drops each at once.
 	DeferredDeletion int64
+	// Timestamps, if set, lets copies to accelerators take only memory that is
+	// free in the device's time.
+	Timestamps *Timestamps
 }
 
 // Why a step ended early. Out of memory is a result, told by Runtime.OOM.
@@ -108,6 +111,7 @@ type space struct {
 	arena, within spaceID
 	base          uint64
 	inUse, peak   int64
+	tracker       *tracker // see Config.Timestamps; nil for none
 }
 
 // names are the strings that the runtime itself uses.
@@ -166,6 +170,11 @@ func (r *Runtime) Attach(dev event.DeviceID, pinned bool, build func(alloc.Obser
 		Text: r.strings.ID(facts.Encode()), Step: event.NoStep,
 	}
 	r.out.host(&r.ev)
+	if !r.cfg.Devices[dev].IsHost() {
+		if err := r.attachTracker(&r.spaces[id]); err != nil {
+			return err
+		}
+	}
 	if r.cfg.Mode == Planned && !pinned {
 		r.attachArena(id)
 	}
@@ -321,6 +330,11 @@ func (o *observer) Wait(nanos int64) int64 {
 			r.backend.WaitUntil(r.flights[i].end)
 		}
 		r.land()
+		return max(1, min(nanos, r.backend.Now()-from))
+	}
+	if t := r.spaces[o.id].tracker; t != nil && len(t.queue) > 0 {
+		r.backend.WaitUntil(t.queue[0].end)
+		t.advance(r.backend.Now())
 		return max(1, min(nanos, r.backend.Now()-from))
 	}
 	r.backend.Spend(nanos)

@@ -27,6 +27,7 @@ func (r *Runtime) copyTo(p *Plan, from bufferID, id tensorID, op event.StringID)
 
 // copied makes a buffer as requested, of equal size, and copies from to it.
 func (r *Runtime) copied(from bufferID, q request, cause event.TransferCause) (bufferID, bool) {
+	q.arriving = r.cfg.Devices[r.spaces[from.of(r)].device].IsHost()
 	to, ok := r.allocate(q)
 	if !ok {
 		return 0, false
@@ -72,7 +73,7 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 			c.Nanos, c.Staged = m.ToPeer(src.Bytes)
 		}
 	}
-	c.After = r.buffers[from].ready
+	c.After, c.Safe = r.buffers[from].ready, up && r.buffers[to].safe
 	if r.failed != nil {
 		return false
 	}

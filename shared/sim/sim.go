@@ -90,7 +90,7 @@ func (b *Backend) Copy(c *exec.Copy) (exec.Span, error) {
 	if !b.host[c.From.Device] {
 		begin = max(begin, b.free[c.From.Device][event.StreamCompute])
 	}
-	if !b.host[c.To.Device] {
+	if !b.host[c.To.Device] && !c.Safe {
 		begin = max(begin, b.free[c.To.Device][event.StreamCompute])
 	}
 	*stream = begin + c.Nanos
