@@ -149,26 +149,38 @@ func cutChain(p *program.Program) ([]int32, int) {
 	}
 	blocks := make([]int32, len(p.Nodes))
 	block, crossing := int32(0), 0
-	ends := make([]int, len(p.Nodes)) // by node: buffers whose last reader it is
-	fed := false                      // something that depends on the inputs has run
+	ends := make([]int, len(p.Nodes))  // by node: buffers whose last reader it is
+	fed := make([]bool, len(p.Values)) // depends on an input or a variable: a mask of constants is no part of the chain
+	for _, v := range p.Inputs {
+		fed[v] = true
+	}
 	for i := range p.Nodes {
 		blocks[i] = -1
 		n := &p.Nodes[i]
-		if n.Phase != program.Forward || n.Op == program.OpVariable || n.Op == program.OpConst || stateful(n) {
+		if n.Phase != program.Forward || stateful(n) {
+			continue
+		}
+		grows := n.Op == program.OpVariable
+		for _, v := range n.Inputs {
+			grows = grows || fed[v]
+		}
+		for _, v := range n.Outputs {
+			fed[v] = grows
+		}
+		if n.Op == program.OpVariable || n.Op == program.OpConst {
 			continue
 		}
 		blocks[i] = block
 		crossing -= ends[i]
 		made := false
 		for _, v := range n.Outputs {
-			if r := root(p, v); r == v && last[v] > int32(i) {
+			if fed[v] && root(p, v) == v && last[v] > int32(i) {
 				crossing++
 				ends[last[v]]++
 				made = true
 			}
 		}
-		fed = fed || made
-		if fed && crossing == 1 && made {
+		if made && crossing == 1 {
 			block++
 		}
 	}
