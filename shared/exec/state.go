@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"math"
-
 	"tideline/protocol/event"
 	"tideline/shared/program"
 )
@@ -55,9 +53,15 @@ func (r *Runtime) makeVariable(p *Plan, n *node, id program.VariableID) bool {
 		b, ok = r.onDevice(p, n, q, v)
 	} else {
 		b, ok = r.initial(q, func(dst []byte) {
-			tmp := make([]float32, len(dst)/4)
-			p.p.Fill(tmp, id, r.cfg.Seed)
-			putFloats(dst, tmp)
+			if v.DType == program.Float64 {
+				first := make([]float64, v.Shape.Elements())
+				p.p.Fill64(first, id, r.cfg.Seed)
+				put(dst, v.DType, first)
+				return
+			}
+			first := make([]float32, v.Shape.Elements())
+			p.p.Fill(first, id, r.cfg.Seed)
+			put(dst, v.DType, first)
 		})
 	}
 	if ok {
@@ -185,94 +189,4 @@ func (r *Runtime) eagerScalar(p *Plan, n *node) (bufferID, bool) {
 		r.scalars = append(r.scalars, scalar{at.Value, at.DType, t.space, b})
 	}
 	return b, ok
-}
-
-// FillConst writes x into every element of dst, little-endian, for the types
-// that constants have. Other types are left as they are.
-func FillConst(dst []byte, d program.DType, x float64) {
-	switch d {
-	case program.Float32:
-		bits := math.Float32bits(float32(x))
-		for i := 0; i+4 <= len(dst); i += 4 {
-			put32(dst[i:], bits)
-		}
-	case program.Float64:
-		bits := math.Float64bits(x)
-		for i := 0; i+8 <= len(dst); i += 8 {
-			put64(dst[i:], bits)
-		}
-	case program.Int32:
-		for i := 0; i+4 <= len(dst); i += 4 {
-			put32(dst[i:], uint32(int32(x)))
-		}
-	case program.Int64:
-		for i := 0; i+8 <= len(dst); i += 8 {
-			put64(dst[i:], uint64(int64(x)))
-		}
-	default:
-	}
-}
-
-func put32(b []byte, v uint32) {
-	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-}
-
-func put64(b []byte, v uint64) {
-	put32(b, uint32(v))
-	put32(b[4:], uint32(v>>32))
-}
-
-func get32(b []byte) uint32 {
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-}
-
-// number reads a scalar, little-endian.
-func number(d program.DType, b []byte) (float64, bool) {
-	if int64(len(b)) < d.Size() {
-		return 0, false
-	}
-	switch d {
-	case program.Float32:
-		return float64(math.Float32frombits(get32(b))), true
-	case program.Float64:
-		return math.Float64frombits(uint64(get32(b)) | uint64(get32(b[4:]))<<32), true
-	case program.BFloat16:
-		return float64(math.Float32frombits(uint32(b[0])<<16 | uint32(b[1])<<24)), true
-	case program.Float16:
-		return half(uint16(b[0]) | uint16(b[1])<<8), true
-	case program.Int32:
-		return float64(int32(get32(b))), true
-	case program.Int64:
-		return float64(int64(uint64(get32(b)) | uint64(get32(b[4:]))<<32)), true
-	case program.Uint8, program.Bool:
-		return float64(b[0]), true
-	default:
-		return 0, false
-	}
-}
-
-// half is the value of an IEEE 754 binary16.
-func half(h uint16) float64 {
-	mantissa, exponent := float64(h&0x3ff), int(h>>10&0x1f)
-	var x float64
-	switch exponent {
-	case 0:
-		x = math.Ldexp(mantissa, -24)
-	case 31:
-		if x = math.Inf(1); mantissa != 0 {
-			return math.NaN()
-		}
-	default:
-		x = math.Ldexp(1024+mantissa, exponent-25)
-	}
-	if h>>15 != 0 {
-		return -x
-	}
-	return x
-}
-
-func putFloats(dst []byte, src []float32) {
-	for i, x := range src {
-		put32(dst[4*i:], math.Float32bits(x))
-	}
 }
