@@ -45,7 +45,7 @@ func (r *Runner) concrete(s shape) (concrete, error) {
 			return c, nil
 		}
 	}
-	p, err := r.build(s)
+	p, err := r.program(s)
 	if err != nil {
 		return concrete{}, err
 	}
@@ -57,6 +57,14 @@ func (r *Runner) concrete(s shape) (concrete, error) {
 	r.plans = append(r.plans, c)
 	r.noteCall(r.w.Mode != api.Eager)
 	return c, nil
+}
+
+func (r *Runner) program(s shape) (*program.Program, error) {
+	if b := r.built; b != nil && b.shape == s {
+		r.built = nil
+		return b.program, nil
+	}
+	return r.build(s)
 }
 
 // build makes the program for a shape and sends it through the passes that the

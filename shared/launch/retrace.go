@@ -34,7 +34,7 @@ func (t *retraces) call(traced bool) bool {
 func (r *Runner) noteCall(traced bool) {
 	if r.retraces.call(traced) {
 		r.rt.Log(0, event.Warning, fmt.Sprintf(
-			"%d of the last %d calls of the step of %s were traced anew, each for another batch size: every trace costs host time and keeps constants on the device. Fixed batch sizes avoid it",
+			"%d of the last %d calls of the step of %s were traced anew, each for another shape: every trace costs host time and keeps constants on the device. Fixed shapes avoid it",
 			r.retraces.count(), min(r.retraces.calls, len(r.retraces.recent)), r.w.Name))
 	}
 }

@@ -25,6 +25,7 @@ type Runner struct {
 	feed  *feed
 	place place.Options
 	plans []concrete // in the order in which they were traced
+	built *concrete  // the first, before its plan is made
 	done  int
 	left  int64 // elements that the input still has; -1: without end
 	// retraces are of the step's function; eager execution has none.
@@ -122,7 +123,9 @@ func (r *Runner) open() error {
 		r.place.PinSmall = true
 	}
 	r.left = -1
-	p, err := r.build(r.shape(0))
+	first := r.shape(0)
+	p, err := r.build(first)
+	r.built = &concrete{shape: first, program: p}
 	if err == nil {
 		r.feed, r.left, err = newFeed(&r.w, p, rt, &r.o)
 	}
