@@ -133,7 +133,8 @@ func (c *Call) share(ph *phase, f body) {
 	j.split(&j.call, n, max(1, int(int64(n)/pieces)))
 }
 
-const pieceNanos = 20_000
+// pieceNanos is the least work that is given to a core. Tests make it small.
+var pieceNanos int64 = 20_000
 
 // callWork makes a phase the work of a job.
 type callWork struct {

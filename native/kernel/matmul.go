@@ -32,8 +32,8 @@ func poolOf[T float](p32, p64 *sync.Pool) *sync.Pool {
 }
 
 // parallel is the multiply-adds from which on more than one core is worth its
-// start.
-const parallel = 1 << 18
+// start. Tests make it small.
+var parallel = 1 << 18
 
 // gemm computes a product, or as many as batch says.
 func gemm[T float](batch int, ta, tb bool, m, n, k int, a, b, c []T, accumulate bool) {
@@ -69,7 +69,7 @@ func (p *product[T]) run(batch int) {
 		p.do(0, all)
 		return
 	}
-	takeJob().split(p, all, max(1, all*(parallel/4)/(batch*p.m*p.n*p.k)))
+	takeJob().split(p, all, max(1, all*parallel/4/(batch*p.m*p.n*p.k)))
 }
 
 // do implements work: it computes tiles.
