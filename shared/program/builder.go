@@ -123,6 +123,10 @@ func (b *Builder) Input(name string, d DType, s Shape) ValueID {
 	if b.err != nil {
 		return None
 	}
+	if !sound(d, s) {
+		b.fail(fmt.Errorf("input %s: %w: type %d, shape %s", name, ErrInvalid, d, s))
+		return None
+	}
 	id := b.value(Value{Name: b.unique(name), DType: d, Shape: s, Producer: None, Variable: None, Role: RoleInput})
 	b.p.Inputs = append(b.p.Inputs, id)
 	return id
@@ -188,6 +192,10 @@ func (b *Builder) Weights() []ValueID {
 
 func (b *Builder) variable(v Variable) ValueID {
 	if b.err != nil {
+		return None
+	}
+	if !sound(v.DType, v.Shape) {
+		b.fail(fmt.Errorf("variable %s: %w: type %d, shape %s", v.Name, ErrInvalid, v.DType, v.Shape))
 		return None
 	}
 	name := v.Name

@@ -46,3 +46,35 @@ func ExampleBuilder_errors() {
 	// Output:
 	// node MatMul: MatMul(float32[2,3], float32[4,5]): shapes or types do not fit: inner extents 3 and 4 differ (transposed: false, false)
 }
+
+// Mixed precision as Keras does it: float32 weights, products of halves, and
+// a loss scale that keeps small gradients from vanishing.
+func ExampleBuilder_Minimize() {
+	b := program.NewBuilder("mixed", 4)
+	b.Compute(program.Float16)
+	x := b.Read(b.Input("x", program.Float32, program.Shape{4, 8}))
+	y := b.Op(program.OpMatMul, program.Attrs{}, x, b.Weight("w", program.Shape{8, 2}, program.Init{}))
+	loss := b.Op(program.OpL2Loss, program.Attrs{}, b.Op(program.OpCast, program.Attrs{DType: program.Float32}, y))
+	b.Fetch("loss", loss)
+	b.Minimize(program.Optimizer{Name: "momentum", LossScale: true}, loss, b.Weights())
+	p, err := b.Build()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range p.Variables {
+		fmt.Println(v.Name, v.DType, v.Shape, "slot:", v.Slot)
+	}
+	for _, n := range p.Nodes {
+		if n.Phase == program.Update && len(n.Outputs) == 0 {
+			fmt.Println(n.Name, "guarded:", n.Attrs.Guarded)
+		}
+	}
+	// Output:
+	// w float32 [8,2] slot: false
+	// loss_scale/current float32 [] slot: false
+	// loss_scale/good_steps int64 [] slot: false
+	// Momentum/w/momentum float32 [8,2] slot: true
+	// Momentum/w/ApplyMomentum guarded: true
+	// loss_scale/UpdateLossScale guarded: false
+}

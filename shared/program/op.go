@@ -2,6 +2,13 @@ package program
 
 // The ops, by TensorFlow's names. What each takes, which Attrs it reads and
 // what it gives is said at its line; the definitions stand in table.go.
+//
+// Where no types are named, all tensors of an op have one floating type; ops
+// that only move elements take any. Add, Sub, Mul, Maximum, Minimum, Neg, Abs,
+// Square, SquaredDifference, AddN, Pad, Sum, Max, ArgMax, TopK and the
+// comparisons also take int32 and int64, Equal and Select bool as well.
+// "Statistics" are of type float32 where activations are halves, and of the
+// activations' type otherwise.
 const (
 	// OpVariable gives a variable's own buffer. Attrs.Variable. No inputs.
 	OpVariable Op = "Variable"
@@ -121,7 +128,8 @@ const (
 	// OpSoftmaxGrad takes the output and its gradient.
 	OpSoftmaxGrad Op = "SoftmaxGrad"
 
-	// OpFusedBatchNorm takes x [n,h,w,c], scale, offset, mean and variance [c].
+	// OpFusedBatchNorm takes x [n,h,w,c], and, statistics [c] like all outputs but
+	// y, scale, offset, mean and variance.
 	// Attrs.Value is epsilon. With Attrs.Training the batch's statistics count
 	// and the last two inputs only lend their shape. Outputs: y, batch mean,
 	// batch variance, and what the gradient wants: mean, inverse deviation.
@@ -130,14 +138,15 @@ const (
 	// gives dx, dscale, doffset. Attrs.Value, Training as above.
 	OpFusedBatchNormGrad Op = "FusedBatchNormGradV3"
 	// OpLayerNorm normalises x over the last dimension: x, gamma, beta; gives y
-	// and, one a row, mean and inverse deviation. Attrs.Value is epsilon.
+	// and, one a row, mean and inverse deviation. Attrs.Value is epsilon. All
+	// but x and y are statistics.
 	OpLayerNorm Op = "LayerNorm"
 	// OpLayerNormGrad takes dy, x, gamma, mean and inverse deviation; gives dx,
 	// dgamma, dbeta.
 	OpLayerNormGrad Op = "LayerNormGrad"
 
 	// OpDropout drops a fraction Attrs.Value of x and scales the rest up; gives
-	// y and the mask, a byte an element. Attrs.Seed and the step decide which.
+	// y and the mask, uint8, 1 for what is kept. Attrs.Seed and the step decide which.
 	OpDropout Op = "Dropout"
 	// OpDropoutGrad takes dy and the mask. Attrs.Value.
 	OpDropoutGrad Op = "DropoutGrad"
@@ -148,7 +157,8 @@ const (
 	OpTranspose Op = "Transpose"
 	// OpConcat joins its inputs along Attrs.Axes[0].
 	OpConcat Op = "ConcatV2"
-	// OpSplit cuts input 0 along Attrs.Axes[0] into Attrs.Axes[1] equal parts.
+	// OpSplit cuts input 0 along Attrs.Axes[0] into Attrs.Axes[1] equal parts, as
+	// many outputs.
 	OpSplit Op = "Split"
 	// OpSlice takes Attrs.Shape elements from Attrs.Begin on.
 	OpSlice Op = "Slice"
@@ -194,7 +204,7 @@ const (
 
 	// Apply ops take the variable, its slots, their numbers (scalars) and the
 	// gradient last; they write into their variable inputs and have no outputs.
-	// Attrs.Variable, Slots.
+	// Attrs.Variable, Slots, Guarded. All numbers have the variable's type.
 
 	// OpApplySGD takes variable, learning rate and gradient.
 	OpApplySGD Op = "ApplyGradientDescent"
@@ -215,7 +225,9 @@ const (
 	// OpApplyAMSGrad has the largest v as third slot.
 	OpApplyAMSGrad Op = "ApplyAdamWithAmsgrad"
 	// Sparse twins take the gradient's rows and, last, their int64 indices: only
-	// those rows of the variable change, as for an embedding table.
+	// those rows of the variable and its slots change, as for an embedding table.
+	// An index may come several times: the gradients of its rows add up. There is
+	// no sparse weight decay.
 	OpSparseApplySGD      Op = "SparseApplyGradientDescent"
 	OpSparseApplyMomentum Op = "SparseApplyMomentum"
 	OpSparseApplyAdagrad  Op = "SparseApplyAdagradV2"
@@ -224,6 +236,7 @@ const (
 	// OpUpdateLossScale takes the scale variable, the counter variable and a
 	// bool: were all gradients finite. It doubles the scale after Attrs.Value
 	// good steps and halves it after a bad one. Attrs.Variable, Slots (counter).
+	// The scale is float32 and never below 1, the counter int64.
 	OpUpdateLossScale Op = "UpdateLossScale"
 
 	// OpSwapOut copies input 0 to host memory, OpSwapIn back to the device:

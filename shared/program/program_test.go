@@ -89,6 +89,18 @@ func TestValidateFindsWhatIsBroken(t *testing.T) {
 		"output made twice":    func(p *Program) { p.Nodes[1].Outputs = p.Nodes[0].Outputs },
 		"missing output":       func(p *Program) { p.Nodes[0].Outputs = nil },
 		"backward of no node":  func(p *Program) { p.Nodes[1].Of = 1000 },
+		"input of no type":     func(p *Program) { p.Values[p.Inputs[0]].DType = numDTypes },
+		"input of no size":     func(p *Program) { p.Values[p.Inputs[0]].Shape = Shape{1 << 40, 1 << 40} },
+		"input that holds":     func(p *Program) { p.Values[p.Inputs[0]].Variable = 0 },
+		"role":                 func(p *Program) { p.Values[0].Role = 99 },
+		"variable of no type":  func(p *Program) { p.Variables[0].DType = 99 },
+		"variable of no size":  func(p *Program) { p.Variables[0].Shape = Shape{-1} },
+		"variable's first":     func(p *Program) { p.Variables[0].Init.Kind = 99 },
+		"holds a variable":     func(p *Program) { p.Values[p.Nodes[2].Outputs[0]].Variable = 0 },
+		"holds no variable":    func(p *Program) { p.Values[p.Nodes[0].Outputs[0]].Variable = None },
+		"phase":                func(p *Program) { p.Nodes[1].Phase = 3 },
+		"guard":                func(p *Program) { p.Nodes[1].Attrs.Guarded = true },
+		"padding":              func(p *Program) { p.Nodes[1].Attrs.Padding = 2 },
 		"wrong number of args": func(p *Program) { p.Nodes[2].Inputs = p.Nodes[2].Inputs[:1] },
 	} {
 		p := lenet(t, 2, false)
@@ -193,5 +205,52 @@ func TestEveryOpOfTheTableHasInferenceAndCost(t *testing.T) {
 	}
 	if _, err := Lookup("Nope"); err == nil {
 		t.Error("unknown op found")
+	}
+}
+
+func TestBuilderRefusesTensorsThatCannotBe(t *testing.T) {
+	for name, make := range map[string]func(b *Builder) ValueID{
+		"input's type":     func(b *Builder) ValueID { return b.Input("x", numDTypes, nil) },
+		"input's shape":    func(b *Builder) ValueID { return b.Input("x", Float32, Shape{-3}) },
+		"variable's type":  func(b *Builder) ValueID { return b.State("v", 77, nil, Init{}) },
+		"variable's shape": func(b *Builder) ValueID { return b.Variable("v", Shape{1 << 30, 1 << 30}, Init{}) },
+	} {
+		b := NewBuilder("t", 1)
+		v := make(b)
+		b.Op(OpTanh, Attrs{}, v) // of no account any more
+		if _, err := b.Build(); !errors.Is(err, ErrInvalid) || b.Err() == nil || v != None {
+			t.Errorf("%s: error %v, value %d", name, err, v)
+		}
+	}
+}
+
+func TestMethodsAfterAnErrorDoNothing(t *testing.T) {
+	b := NewBuilder("t", 1)
+	b.Fail(errors.New("first"))
+	b.Fail(errors.New("second"))
+	out := b.Node(OpSplit, Attrs{}, 7)
+	v := b.Weight("v", x23, Init{})
+	b.After(v)
+	b.Fetch("v", v)
+	b.Minimize(Optimizer{Name: "adam"}, v, []ValueID{v})
+	b.Optimize(Optimizer{Name: "adam"}, []ValueID{v}, []Gradient{{v, None}})
+	b.Minimize(Optimizer{Name: "adam", LossScale: true}, v, b.Weights())
+	if len(out) != MaxOutputs || out[MaxOutputs-1] != None || v != None || b.Shape(v) != nil {
+		t.Errorf("outputs %v, value %d", out, v)
+	}
+	if _, err := b.Build(); err == nil || err.Error() != "first" || len(b.p.Nodes)+len(b.p.Variables) > 0 {
+		t.Errorf("error %v, %d nodes", err, len(b.p.Nodes))
+	}
+}
+
+func TestFill64IsFillInFloat64(t *testing.T) {
+	p := lenet(t, 1, false)
+	a, b := make([]float32, 150), make([]float64, 150)
+	p.Fill(a, 0, 3)
+	p.Fill64(b, 0, 3)
+	for i := range a {
+		if float64(a[i]) != b[i] {
+			t.Fatalf("element %d is %v and %v", i, a[i], b[i])
+		}
 	}
 }

@@ -36,7 +36,12 @@ var dtypes = [numDTypes]struct {
 func (d DType) Size() int64 { return dtypes[d].size }
 
 // String is the type's name as Python users write it.
-func (d DType) String() string { return dtypes[d].name }
+func (d DType) String() string {
+	if d >= numDTypes {
+		return "dtype(" + strconv.Itoa(int(d)) + ")"
+	}
+	return dtypes[d].name
+}
 
 // Shape is the extent of a tensor by dimension, outermost first; nil is a
 // scalar. Images are NHWC.
