@@ -65,7 +65,7 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 	if s.within != noSpace {
 		return r.allocatePlanned(s, &q), true
 	}
-	if !s.begun {
+	if !s.begun && q.bytes > 0 {
 		r.begin(q.space)
 	}
 	id := r.newBuffer()

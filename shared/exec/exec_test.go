@@ -29,6 +29,20 @@ type bench struct {
 	strings *event.Strings
 	events  []event.Event
 	devices []*device.Logical
+	pinned  *driver
+}
+
+// driver is the host's, which may have run out of memory to lock.
+type driver struct {
+	alloc.SubAllocator
+	refuse bool
+}
+
+func (d *driver) Take(alignment, bytes int64) (addr uint64, received int64, ok bool) {
+	if d.refuse {
+		return 0, 0, false
+	}
+	return d.SubAllocator.Take(alignment, bytes)
 }
 
 // now feeds batches that are always there.
@@ -96,7 +110,8 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 		if err != nil {
 			return nil, err
 		}
-		return bfc.New(s, bfc.Options{Name: "gpu_host_bfc", Limit: 1 << 37, Growth: true, Observer: o})
+		b.pinned = &driver{SubAllocator: s}
+		return bfc.New(b.pinned, bfc.Options{Name: "gpu_host_bfc", Limit: 1 << 37, Growth: true, Observer: o})
 	})
 	for i, c := range cards {
 		attach(event.DeviceID(i+1), false, func(o alloc.Observer) (alloc.Allocator, error) {

@@ -244,6 +244,15 @@ func (r *Runtime) swapped(dev event.DeviceID, nanos int64) {
 	}
 }
 
+// Land lets the host see the end of all copies ordered so far, and drops what
+// they held.
+func (r *Runtime) Land() {
+	for len(r.flights) > 0 {
+		r.backend.WaitUntil(r.flights[0].end)
+		r.removeFlight(0)
+	}
+}
+
 // land drops what all copies in flight hold; the host has waited for them.
 func (r *Runtime) land() {
 	for len(r.flights) > 0 {
