@@ -157,7 +157,11 @@ func (c *Config) SetVisible(typ string, devices ...Physical) error {
 		return nil
 	}
 	if c.Initialized() {
-		return &Error{Kind: RuntimeError, Device: deviceNames(devices), Setting: setting, Cause: ErrInitialized, Message: tooLate("visible devices cannot change")}
+		about := devices
+		if len(about) == 0 {
+			about = ofType(c.visible, typ)
+		}
+		return &Error{Kind: RuntimeError, Device: deviceNames(about), Setting: setting, Cause: ErrInitialized, Message: tooLate("visible devices cannot change")}
 	}
 	c.visible = list
 	return nil
