@@ -6,6 +6,8 @@ import "tideline/protocol/api"
 type HashCase struct {
 	Name     string
 	Workload api.Workload
+	// Small says that computing it takes a moment only.
+	Small bool
 }
 
 // HashCases are the workloads by which the agent's backends, the modelled one
@@ -20,7 +22,7 @@ func HashCases() []HashCase {
 				if growth {
 					name = model + "-" + string(mode) + "-growth"
 				}
-				out = append(out, HashCase{name, api.Workload{
+				out = append(out, HashCase{Name: name, Small: true, Workload: api.Workload{
 					Model: model, Mode: mode, Train: &api.Train{Optimizer: "adam"}, Batch: []int{32, 24, 40}, Steps: 7, Seed: 3,
 					Input:     api.Input{Source: "digits", Shuffle: 128, Prefetch: 2, Map: api.Map{Parallel: 2, Cost: 3000}},
 					Devices:   []api.Device{{Kind: "gpu", Preset: "lab-256m", Growth: growth}},
