@@ -17,6 +17,9 @@ const foldLimit = 10 << 20
 // only those whose float result every host rounds alike. It gives the number
 // of nodes folded and of those left for their size.
 func FoldConstants(p *program.Program) (out *program.Program, folded, large int, err error) {
+	if !look(p).foldable() {
+		return p, 0, 0, nil
+	}
 	g := edit(p)
 	for i := range g.p.Nodes {
 		n := g.node(program.NodeID(i))
@@ -40,6 +43,16 @@ func FoldConstants(p *program.Program) (out *program.Program, folded, large int,
 	g.prune()
 	out, err = g.finish()
 	return out, folded, large, err
+}
+
+// foldable says whether there is anything to look at more closely.
+func (g *graph) foldable() bool {
+	for i := range g.p.Nodes {
+		if _, ok := g.evaluate(&g.p.Nodes[i]); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *graph) tooLarge(n *program.Node) bool {
@@ -70,12 +83,14 @@ func (g *graph) evaluate(n *program.Node) (float64, bool) {
 	if len(n.Inputs) == 0 {
 		return 0, false
 	}
-	in := make([]float64, len(n.Inputs))
-	for i, v := range n.Inputs {
-		x, ok := g.constant(v)
-		if !ok {
+	for _, v := range n.Inputs {
+		if _, ok := g.constant(v); !ok {
 			return 0, false
 		}
+	}
+	in := make([]float64, len(n.Inputs))
+	for i, v := range n.Inputs {
+		x, _ := g.constant(v)
 		in[i] = round(g.value(v).DType, x)
 	}
 	out := g.value(n.Outputs[0]).DType

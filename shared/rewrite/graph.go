@@ -14,24 +14,64 @@ type graph struct {
 	p     program.Program
 	order []program.NodeID // the order in which finish emits; a node that an earlier one needs comes earlier
 	dead  []bool           // by node
-	names map[string]bool
+	names map[string]bool  // of all nodes; made when the first is added
 }
 
 // edit makes a copy of p that can be changed.
 func edit(p *program.Program) *graph {
-	g := &graph{p: *p, names: make(map[string]bool, len(p.Nodes))}
+	g := &graph{p: *p}
 	g.p.Nodes = slices.Clone(p.Nodes)
 	g.p.Values = slices.Clone(p.Values)
 	g.p.Fetches = slices.Clone(p.Fetches)
 	g.order = make([]program.NodeID, len(p.Nodes))
 	g.dead = make([]bool, len(p.Nodes))
+	lists := listsFor(p)
 	for i := range g.p.Nodes {
 		n := &g.p.Nodes[i]
-		n.Inputs, n.Control = slices.Clone(n.Inputs), slices.Clone(n.Control)
+		n.Inputs = append(lists.values(len(n.Inputs)), n.Inputs...)
+		n.Control = append(lists.nodes(len(n.Control)), n.Control...)
 		g.order[i] = program.NodeID(i)
-		g.names[n.Name] = true
 	}
 	return g
+}
+
+// look is a graph over p itself, which must not be changed.
+func look(p *program.Program) *graph {
+	return &graph{p: *p, dead: make([]bool, len(p.Nodes))}
+}
+
+// lists cuts the short lists of nodes from two long ones.
+type lists struct {
+	v []program.ValueID
+	n []program.NodeID
+}
+
+// listsFor has room for the inputs, outputs and control edges of p.
+func listsFor(p *program.Program) *lists {
+	values, nodes := 0, 0
+	for i := range p.Nodes {
+		values += len(p.Nodes[i].Inputs) + len(p.Nodes[i].Outputs)
+		nodes += len(p.Nodes[i].Control)
+	}
+	return &lists{make([]program.ValueID, values), make([]program.NodeID, nodes)}
+}
+
+func (l *lists) values(n int) []program.ValueID {
+	if n > len(l.v) {
+		return make([]program.ValueID, 0, n)
+	}
+	out := l.v[:0:n]
+	l.v = l.v[n:]
+	return out
+}
+
+func (l *lists) nodes(n int) []program.NodeID {
+	if n > len(l.n) {
+		return make([]program.NodeID, 0, n)
+	}
+	out := l.n[:0:n]
+	l.n = l.n[n:]
+	return out
 }
 
 func (g *graph) node(id program.NodeID) *program.Node { return &g.p.Nodes[id] }
@@ -48,6 +88,12 @@ func (g *graph) producer(v program.ValueID) *program.Node {
 
 // unique makes a name that no node has yet.
 func (g *graph) unique(name string) string {
+	if g.names == nil {
+		g.names = make(map[string]bool, 2*len(g.p.Nodes))
+		for i := range g.p.Nodes {
+			g.names[g.p.Nodes[i].Name] = true
+		}
+	}
 	full := name
 	for i := 1; g.names[full]; i++ {
 		full = name + "_" + strconv.Itoa(i)
@@ -217,6 +263,7 @@ func (r *renaming) merge(g *graph, n, to program.NodeID) {
 func (g *graph) finish() (*program.Program, error) {
 	e := emitter{g: g, node: make([]program.NodeID, len(g.p.Nodes)), value: make([]program.ValueID, len(g.p.Values))}
 	e.out = &program.Program{Name: g.p.Name, Batch: g.p.Batch, Variables: g.p.Variables}
+	e.lists = listsFor(&g.p)
 	e.out.Nodes = make([]program.Node, 0, len(g.p.Nodes))
 	e.out.Values = make([]program.Value, 0, len(g.p.Values))
 	for i := range e.node {
@@ -236,9 +283,6 @@ func (g *graph) finish() (*program.Program, error) {
 	for _, f := range g.p.Fetches {
 		e.out.Fetches = append(e.out.Fetches, program.Fetch{Name: f.Name, Value: e.value[f.Value]})
 	}
-	if err := e.out.Validate(); err != nil {
-		return nil, fmt.Errorf("rewrite: %w", err)
-	}
 	return e.out, nil
 }
 
@@ -253,6 +297,7 @@ type emitter struct {
 	out   *program.Program
 	node  []program.NodeID  // by old id
 	value []program.ValueID // by old id
+	lists *lists
 }
 
 func (e *emitter) emitValue(v program.ValueID, producer program.NodeID) program.ValueID {
@@ -284,7 +329,7 @@ func (e *emitter) emit(id program.NodeID) error {
 			}
 		}
 	}
-	control := make([]program.NodeID, 0, len(n.Control))
+	control := e.lists.nodes(len(n.Control))
 	for _, c := range n.Control {
 		if e.g.dead[c] {
 			continue // it does not run
@@ -296,13 +341,12 @@ func (e *emitter) emit(id program.NodeID) error {
 	}
 	e.node[id] = program.NodeID(len(e.out.Nodes))
 	n.Control = slices.Clip(control)
-	inputs := make([]program.ValueID, len(n.Inputs))
-	for i, v := range n.Inputs {
-		inputs[i] = e.value[v]
+	inputs, outputs := e.lists.values(len(n.Inputs)), e.lists.values(len(n.Outputs))
+	for _, v := range n.Inputs {
+		inputs = append(inputs, e.value[v])
 	}
-	outputs := make([]program.ValueID, len(n.Outputs))
-	for i, v := range n.Outputs {
-		outputs[i] = e.emitValue(v, e.node[id])
+	for _, v := range n.Outputs {
+		outputs = append(outputs, e.emitValue(v, e.node[id]))
 	}
 	n.Inputs, n.Outputs = inputs, outputs
 	if n.Of != program.None {

@@ -77,6 +77,9 @@ func Optimize(p *program.Program, o Options) (*program.Program, []Note, error) {
 		after, at := LiveBytes(l.p)
 		l.note("memory", "modelled peak %d bytes, was %d; it is at %s", after, before, l.p.Nodes[at].Name)
 	}
+	if l.err == nil && l.p != p {
+		l.err = l.p.Validate() // guards against a broken pass
+	}
 	if l.err != nil {
 		return nil, l.notes, l.err
 	}

@@ -9,11 +9,11 @@ import (
 // Prune leaves out what neither a fetch nor an op that changes a variable
 // needs. Inputs stay: the pipeline feeds them whether they are read or not.
 func Prune(p *program.Program) (*program.Program, int, error) {
-	g := edit(p)
-	removed := g.prune()
-	if removed == 0 {
+	if look(p).prune() == 0 {
 		return p, 0, nil
 	}
+	g := edit(p)
+	removed := g.prune()
 	out, err := g.finish()
 	return out, removed, err
 }
@@ -63,6 +63,9 @@ func (g *graph) prune() int {
 // Dependencies leaves out control edges that say nothing new: those to a node
 // that must have run anyway, because an input or another edge leads to it.
 func Dependencies(p *program.Program) (*program.Program, int, error) {
+	if !slices.ContainsFunc(p.Nodes, func(n program.Node) bool { return len(n.Control) > 0 }) {
+		return p, 0, nil
+	}
 	g := edit(p)
 	seen := make([]int32, len(p.Nodes)) // by node: the last walk that reached it
 	removed := 0

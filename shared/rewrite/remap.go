@@ -1,12 +1,19 @@
 package rewrite
 
-import "tideline/shared/program"
+import (
+	"slices"
+
+	"tideline/shared/program"
+)
 
 // Remap fuses what the op table has one op for: a square of a difference. The
 // fusions that Grappler is known for (convolution or matrix product with bias
 // and activation, batch norm of inference folded into them) have no op here.
 // It gives the number of intermediates that went.
 func Remap(p *program.Program) (*program.Program, int, error) {
+	if !slices.ContainsFunc(p.Nodes, func(n program.Node) bool { return n.Op == program.OpSub }) {
+		return p, 0, nil
+	}
 	g := edit(p)
 	reads, fetched := g.readers(), g.fetched()
 	fused := 0
