@@ -20,7 +20,7 @@ func TestHostMemoryArguments(t *testing.T) {
 		"range of int32":    {opCase{op: OpRange, a: Attrs{DType: Int32, Shape: Shape{2}}}, "", "h"},
 		"equal of int32":    {opCase{op: OpEqual, in: specs(Int32, x23, x23)}, "hh", "d"},
 		"cast of int32":     {opCase{op: OpCast, in: specs(Int32, x23)}, "d", "d"},
-		"ids of a lookup":   {opCase{op: OpGather, in: []Spec{{real, x23}, {Int32, x3}}}, "dd", "d"},
+		"ids of a lookup":   {opCase{op: OpGather, in: []Spec{{float, x23}, {Int32, x3}}}, "dd", "d"},
 		"indices of top k":  {opCase{op: OpTopK, a: Attrs{Value: 1}, in: r(x23)}, "d", "dd"},
 		"swap out":          {opCase{op: OpSwapOut, in: r(x23)}, "d", "h"},
 		"swap in":           {opCase{op: OpSwapIn, in: r(x23)}, "h", "d"},
@@ -96,7 +96,7 @@ func TestWorkOfOpsThatTouchLessOrMore(t *testing.T) {
 	}{
 		"a product":           {opCase{op: OpMatMul, a: Attrs{TransposeA: true}, in: r(Shape{5, 2}, Shape{5, 3})}, Cost{2 * 5 * 6, 4 * (10 + 15 + 6)}},
 		"batches of products": {opCase{op: OpBatchMatMul, a: Attrs{TransposeB: true}, in: r(Shape{7, 2, 5}, Shape{7, 3, 5})}, Cost{2 * 7 * 5 * 6, 4 * 7 * (10 + 15 + 6)}},
-		"a lookup":            {opCase{op: OpGather, in: []Spec{{real, Shape{1000, 8}}, {Int64, Shape{5}}}}, Cost{0, 2*5*8*4 + 5*8}},
+		"a lookup":            {opCase{op: OpGather, in: []Spec{{float, Shape{1000, 8}}, {Int64, Shape{5}}}}, Cost{0, 2*5*8*4 + 5*8}},
 		"a slice":             {opCase{op: OpSlice, a: Attrs{Begin: []int64{500, 0}, Shape: Shape{5, 8}}, in: r(Shape{1000, 8})}, Cost{0, 2 * 5 * 8 * 4}},
 		"momentum":            {opCase{op: OpApplyMomentum, in: r(Shape{100}, Shape{100}, nil, nil, Shape{100}), states: 2}, Cost{400, 4 * (3*100 + 2 + 2*100)}},
 		"momentum of rows": {

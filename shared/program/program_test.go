@@ -209,14 +209,14 @@ func TestEveryOpOfTheTableHasInferenceAndCost(t *testing.T) {
 }
 
 func TestBuilderRefusesTensorsThatCannotBe(t *testing.T) {
-	for name, make := range map[string]func(b *Builder) ValueID{
+	for name, add := range map[string]func(b *Builder) ValueID{
 		"input's type":     func(b *Builder) ValueID { return b.Input("x", numDTypes, nil) },
 		"input's shape":    func(b *Builder) ValueID { return b.Input("x", Float32, Shape{-3}) },
 		"variable's type":  func(b *Builder) ValueID { return b.State("v", 77, nil, Init{}) },
 		"variable's shape": func(b *Builder) ValueID { return b.Variable("v", Shape{1 << 30, 1 << 30}, Init{}) },
 	} {
 		b := NewBuilder("t", 1)
-		v := make(b)
+		v := add(b)
 		b.Op(OpTanh, Attrs{}, v) // of no account any more
 		if _, err := b.Build(); !errors.Is(err, ErrInvalid) || b.Err() == nil || v != None {
 			t.Errorf("%s: error %v, value %d", name, err, v)

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// The element types of the cases below: real is Float32 in turn with the other
+// The element types of the cases below: float is Float32 in turn with the other
 // floating types, stat what goes with it for statistics.
 const (
-	real DType = Float32
-	stat DType = 100
+	float DType = Float32
+	stat  DType = 100
 )
 
 // opCase is an op that is right: what goes in, what comes out. The first
@@ -33,7 +33,7 @@ func specs(d DType, shapes ...Shape) []Spec {
 }
 
 // r is tensors of the floating type in question.
-func r(shapes ...Shape) []Spec { return specs(real, shapes...) }
+func r(shapes ...Shape) []Spec { return specs(float, shapes...) }
 
 var (
 	x23  = Shape{2, 3}
@@ -78,7 +78,7 @@ var opCases = slices.Concat([]opCase{
 	{op: OpLogicalNot, in: specs(Bool, x23), out: specs(Bool, x23)},
 	{op: OpLogicalAnd, in: specs(Bool, x23, x3), out: specs(Bool, x23)},
 	{op: OpEqual, in: specs(Bool, x23, x3), out: specs(Bool, x23)},
-	{op: OpSelect, in: []Spec{{Bool, Shape{2, 1}}, {real, x3}, {real, nil}}, out: r(x23)},
+	{op: OpSelect, in: []Spec{{Bool, Shape{2, 1}}, {float, x3}, {float, nil}}, out: r(x23)},
 	{op: OpAddN, in: r(x23, x23, x23), out: r(x23)},
 	{op: OpAddN, in: r(x23), out: r(x23)},
 
@@ -90,7 +90,7 @@ var opCases = slices.Concat([]opCase{
 	{op: OpMax, a: Attrs{KeepDims: true}, in: r(x23), out: r(Shape{1, 1})},
 	{op: OpAll, in: specs(Bool, x23), out: specs(Bool, nil)},
 	{op: OpArgMax, in: r(x23), out: specs(Int64, Shape{2})},
-	{op: OpTopK, a: Attrs{Value: 2}, in: r(x23), out: []Spec{{real, Shape{2, 2}}, {Int32, Shape{2, 2}}}},
+	{op: OpTopK, a: Attrs{Value: 2}, in: r(x23), out: []Spec{{float, Shape{2, 2}}, {Int32, Shape{2, 2}}}},
 	{op: OpL2Loss, in: r(x23), out: r(nil)},
 	{op: OpSoftmax, in: r(nhwc), out: r(nhwc)},
 	{op: OpLogSoftmax, in: r(x23), out: r(x23)},
@@ -108,8 +108,8 @@ var opCases = slices.Concat([]opCase{
 		op: OpLayerNormGrad, in: append(r(x23, x23), specs(stat, x3, Shape{2}, Shape{2})...),
 		out: append(r(x23), specs(stat, x3, x3)...),
 	},
-	{op: OpDropout, a: Attrs{Value: 0.5}, in: r(x23), out: []Spec{{real, x23}, {Uint8, x23}}},
-	{op: OpDropoutGrad, a: Attrs{Value: 0.5}, in: []Spec{{real, x23}, {Uint8, x23}}, out: r(x23)},
+	{op: OpDropout, a: Attrs{Value: 0.5}, in: r(x23), out: []Spec{{float, x23}, {Uint8, x23}}},
+	{op: OpDropoutGrad, a: Attrs{Value: 0.5}, in: []Spec{{float, x23}, {Uint8, x23}}, out: r(x23)},
 	{op: OpRandomUniform, a: Attrs{Shape: x23}, out: r(x23)},
 
 	{op: OpTranspose, a: Attrs{Axes: []int64{3, 0, 1, 2}}, in: r(nhwc), out: r(Shape{3, 2, 8, 8})},
@@ -118,14 +118,14 @@ var opCases = slices.Concat([]opCase{
 	{op: OpSlice, a: Attrs{Begin: []int64{0, 1}, Shape: Shape{1, 2}}, in: r(x23), out: r(Shape{1, 2})},
 	{op: OpPad, a: Attrs{Begin: []int64{0, 1}, End: []int64{2, 3}}, in: r(x23), out: r(Shape{4, 7})},
 	{op: OpTile, a: Attrs{Axes: []int64{2, 1}}, in: r(x23), out: r(Shape{4, 3})},
-	{op: OpGather, in: []Spec{{real, Shape{9, 3}}, {Int32, Shape{4, 2}}}, out: r(Shape{4, 2, 3})},
-	{op: OpUnsortedSegmentSum, a: Attrs{Shape: Shape{9, 3}}, in: []Spec{{real, Shape{4, 2, 3}}, {Int64, Shape{4, 2}}}, out: r(Shape{9, 3})},
+	{op: OpGather, in: []Spec{{float, Shape{9, 3}}, {Int32, Shape{4, 2}}}, out: r(Shape{4, 2, 3})},
+	{op: OpUnsortedSegmentSum, a: Attrs{Shape: Shape{9, 3}}, in: []Spec{{float, Shape{4, 2, 3}}, {Int64, Shape{4, 2}}}, out: r(Shape{9, 3})},
 	{op: OpOneHot, a: Attrs{Shape: Shape{7}}, in: specs(Int64, x23), out: r(Shape{2, 3, 7})},
 	{op: OpRange, a: Attrs{DType: Int64, Shape: Shape{5}}, out: specs(Int64, Shape{5})},
 
 	{op: OpLSTMCell, in: r(Shape{2, 12}, x23), out: r(Shape{2, 12}, x23, x23)},
 	{op: OpLSTMCellGrad, in: r(Shape{2, 12}, x23, x23, x23, x23), out: r(Shape{2, 12}, x23)},
-	{op: OpSparseXent, in: []Spec{{real, x23}, {Int32, Shape{2}}}, out: r(Shape{2}, x23)},
+	{op: OpSparseXent, in: []Spec{{float, x23}, {Int32, Shape{2}}}, out: r(Shape{2}, x23)},
 	{op: OpXent, in: r(x23, x23), out: r(Shape{2}, x23)},
 
 	{op: OpAssign, in: r(x23, x23), states: 1},
@@ -155,7 +155,7 @@ var opCases = slices.Concat([]opCase{
 	alike(2, r(x23), OpTanhGrad, OpSigmoidGrad, OpSqrtGrad, OpRsqrtGrad, OpReciprocalGrad, OpReluGrad, OpRelu6Grad, OpLeakyReluGrad, OpGeluGrad, OpSoftmaxGrad),
 	alike(2, r(x23), OpAdd, OpSub, OpMul, OpDiv, OpMaximum, OpMinimum, OpPow, OpSquaredDifference),
 	alike(2, specs(Int64, x23), OpAdd, OpSub, OpMul, OpMaximum, OpMinimum, OpSquaredDifference),
-	broadcasts(real, OpAdd, OpSub, OpMul, OpDiv, OpMaximum, OpMinimum, OpPow, OpSquaredDifference),
+	broadcasts(float, OpAdd, OpSub, OpMul, OpDiv, OpMaximum, OpMinimum, OpPow, OpSquaredDifference),
 	broadcasts(Bool, OpEqual, OpGreater, OpGreaterEqual, OpLess),
 )
 
@@ -184,7 +184,7 @@ func with(s []Spec, d DType) []Spec {
 	out := slices.Clone(s)
 	for i := range out {
 		switch out[i].DType {
-		case real:
+		case float:
 			out[i].DType = d
 		case stat:
 			out[i].DType = statistics(d)
@@ -210,7 +210,7 @@ func applied(c opCase, d DType, train bool) (*Builder, []ValueID, []ValueID) {
 		}
 	}
 	a := c.a
-	if a.DType == real && (len(c.out) > 0 && c.out[0].DType == real) {
+	if a.DType == float && (len(c.out) > 0 && c.out[0].DType == float) {
 		a.DType = d
 	}
 	return b, in, b.Node(c.op, a, in...)
@@ -267,12 +267,12 @@ func TestWrongInputsAreErrorsThatNameNodeOpAndShapes(t *testing.T) {
 				other[i].DType = Bool
 			}
 			bad["type of input "+string(rune('0'+i))] = other
-			if anyShape(c.op) || c.in[i].Shape == nil && !(i >= c.states && c.states > 0) {
+			if anyShape(c.op) || c.in[i].Shape == nil && (c.states == 0 || i < c.states) {
 				continue
 			}
 			other = slices.Clone(c.in)
 			other[i].Shape = append(Shape{11}, c.in[i].Shape...)
-			if len(c.in) > 1 && !(i == 0 && (c.op == OpBiasAdd || c.op == OpLayerNorm)) {
+			if len(c.in) > 1 && (i > 0 || c.op != OpBiasAdd && c.op != OpLayerNorm) {
 				bad["shape of input "+string(rune('0'+i))] = other
 			}
 		}
@@ -338,7 +338,7 @@ func TestWrongAttributesAreErrors(t *testing.T) {
 		"layer norm of a scalar":         {op: OpLayerNorm, in: r(nil, c3, c3)},
 		"layer norm, half parameters":    {op: OpLayerNorm, in: specs(BFloat16, x23, x3, x3)},
 		"all dropped":                    {op: OpDropout, a: Attrs{Value: 1}, in: r(x23)},
-		"fewer than none dropped":        {op: OpDropoutGrad, a: Attrs{Value: -0.1}, in: []Spec{{real, x23}, {Uint8, x23}}},
+		"fewer than none dropped":        {op: OpDropoutGrad, a: Attrs{Value: -0.1}, in: []Spec{{float, x23}, {Uint8, x23}}},
 		"random integers":                {op: OpRandomUniform, a: Attrs{DType: Int32, Shape: x23}},
 		"transpose, too few":             {op: OpTranspose, a: Attrs{Axes: []int64{1}}, in: r(x23)},
 		"transpose, none":                {op: OpTranspose, in: r(x23)},
@@ -360,9 +360,9 @@ func TestWrongAttributesAreErrors(t *testing.T) {
 		"tile, rank":                     {op: OpTile, a: Attrs{Axes: []int64{2}}, in: r(x23)},
 		"tile, never":                    {op: OpTile, a: Attrs{Axes: []int64{2, 0}}, in: r(x23)},
 		"gather by numbers":              {op: OpGather, in: r(x23, x3)},
-		"gather from a scalar":           {op: OpGather, in: []Spec{{real, nil}, {Int32, x3}}},
-		"segment sum, rows":              {op: OpUnsortedSegmentSum, a: Attrs{Shape: Shape{9, 4}}, in: []Spec{{real, x23}, {Int64, Shape{2}}}},
-		"segment sum to a scalar":        {op: OpUnsortedSegmentSum, in: []Spec{{real, x23}, {Int64, Shape{2}}}},
+		"gather from a scalar":           {op: OpGather, in: []Spec{{float, nil}, {Int32, x3}}},
+		"segment sum, rows":              {op: OpUnsortedSegmentSum, a: Attrs{Shape: Shape{9, 4}}, in: []Spec{{float, x23}, {Int64, Shape{2}}}},
+		"segment sum to a scalar":        {op: OpUnsortedSegmentSum, in: []Spec{{float, x23}, {Int64, Shape{2}}}},
 		"one hot, rank":                  {op: OpOneHot, a: Attrs{Shape: Shape{2, 2}}, in: specs(Int64, x23)},
 		"range, rank":                    {op: OpRange, a: Attrs{DType: Int64}},
 		"range of bools":                 {op: OpRange, a: Attrs{DType: Bool, Shape: Shape{2}}},
@@ -370,14 +370,14 @@ func TestWrongAttributesAreErrors(t *testing.T) {
 		"lstm, gates":                    {op: OpLSTMCell, in: r(Shape{2, 9}, x23)},
 		"lstm, states":                   {op: OpLSTMCellGrad, in: r(Shape{2, 12}, x23, x23, x23, Shape{2, 4})},
 		"labels of other classes":        {op: OpXent, in: r(x23, Shape{2, 4})},
-		"classes without end":            {op: OpSparseXent, in: []Spec{{real, Shape{2, 0}}, {Int32, Shape{2}}}},
+		"classes without end":            {op: OpSparseXent, in: []Spec{{float, Shape{2, 0}}, {Int32, Shape{2}}}},
 		"decay above 1":                  {op: OpAssignMovingAverage, a: Attrs{Value: 1.5}, in: r(x23, x23), states: 1},
 		"moving average of integers":     {op: OpAssignMovingAverage, in: specs(Int64, x23, x23), states: 1},
 		"assign to a tensor":             {op: OpAssign, in: r(x23, x23)},
 		"slot that is a tensor":          {op: OpApplyMomentum, in: r(x23, x23, nil, nil, x23), states: 1},
 		"slot of another shape":          {op: OpApplyMomentum, in: r(x23, x3, nil, nil, x23), states: 2},
 		"rate that is a vector":          {op: OpApplySGD, in: r(x23, x3, x23), states: 1},
-		"gradient of another type":       {op: OpApplySGD, in: []Spec{{real, x23}, {real, nil}, {Float16, x23}}, states: 1},
+		"gradient of another type":       {op: OpApplySGD, in: []Spec{{float, x23}, {float, nil}, {Float16, x23}}, states: 1},
 		"guard that is missing":          {op: OpApplySGD, a: Attrs{Guarded: true}, in: r(x23, nil, x23), states: 1},
 		"guard that is a vector":         {op: OpApplySGD, a: Attrs{Guarded: true}, in: append(r(x23, nil, x23), Spec{Bool, x3}), states: 1},
 		"rows of another width":          {op: OpSparseApplySGD, in: append(r(x23, nil, Shape{5, 4}), Spec{Int64, Shape{5}}), states: 1},
