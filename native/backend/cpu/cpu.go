@@ -42,6 +42,9 @@ func New(c Clock) *Backend {
 	return &Backend{clock: c}
 }
 
+// Set says how to compute, before the run begins.
+func (b *Backend) Set(a Arithmetic) { b.memory.Arithmetic = a }
+
 // Open implements exec.Backend. Accelerators are refused.
 func (b *Backend) Open(devices []*device.Logical) error {
 	for _, d := range devices {

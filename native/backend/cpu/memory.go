@@ -15,6 +15,9 @@ import (
 // 14 GiB of which little is used costs little. The zero value is empty.
 // Not safe for concurrent use.
 type Memory struct {
+	// Arithmetic may be set before the first Run.
+	Arithmetic Arithmetic
+
 	regions [][]region // by device, ascending by address
 	call    kernel.Call
 	// scratch serves kernels that were denied a workspace or run on the host,
@@ -22,6 +25,16 @@ type Memory struct {
 	// element by element, which takes this machine minutes where the modelled
 	// one takes milliseconds.
 	scratch []uint64
+}
+
+// Arithmetic is what kernels go by beside their inputs.
+type Arithmetic struct {
+	// Seed is the run's: dropout and its kin depend on it.
+	Seed uint64
+	// CheckNumerics ends the run at the first op that gives a NaN or an
+	// infinity. The error names node, op, output and element, and wraps
+	// kernel.ErrNotFinite. Every output is read once more for it.
+	CheckNumerics bool
 }
 
 type region struct {
@@ -125,10 +138,11 @@ func (m *Memory) Bytes(r exec.Ref) []byte {
 	return g.mem[off : off+uint64(r.Bytes) : off+uint64(r.Bytes)]
 }
 
-// Run computes a kernel.
+// Run computes a kernel. A panic in it is an error that names node and op.
 func (m *Memory) Run(k *exec.Kernel) error {
 	c := &m.call
 	c.Program, c.Node, c.Temp = k.Program, k.Node, nil
+	c.Seed, c.Step, c.CheckNumerics = m.Arithmetic.Seed, int64(k.Step), m.Arithmetic.CheckNumerics
 	var err error
 	if c.In, err = m.all(c.In[:0], k.In, k.Node.Name); err != nil {
 		return err

@@ -28,6 +28,9 @@ var _ exec.Backend = (*Backend)(nil)
 // New returns a backend at time 0.
 func New() *Backend { return new(Backend) }
 
+// Set says how to compute, before the run begins.
+func (b *Backend) Set(a cpu.Arithmetic) { b.memory.Arithmetic = a }
+
 // Open implements exec.Backend.
 func (b *Backend) Open(devices []*device.Logical) error {
 	b.memory.Open(len(devices))
