@@ -46,7 +46,7 @@ func gradMatMul(b *Builder, n NodeID, g []ValueID) []ValueID {
 func gradBiasAdd(b *Builder, n NodeID, g []ValueID) []ValueID {
 	bias := ValueID(None)
 	if b.wants(b.input(n, 1)) {
-		bias = b.Op(OpBiasAddGrad, Attrs{}, g[0])
+		bias = b.do(OpBiasAddGrad, g[0])
 	}
 	return []ValueID{g[0], bias}
 }
@@ -99,7 +99,7 @@ func gradAdd(b *Builder, n NodeID, g []ValueID) []ValueID {
 func gradSub(b *Builder, n NodeID, g []ValueID) []ValueID {
 	neg := ValueID(None)
 	if b.wants(b.input(n, 1)) {
-		neg = b.towards(n, 1, b.Op(OpNeg, Attrs{}, g[0]))
+		neg = b.towards(n, 1, b.do(OpNeg, g[0]))
 	}
 	return []ValueID{b.towards(n, 0, g[0]), neg}
 }
@@ -108,10 +108,10 @@ func gradMul(b *Builder, n NodeID, g []ValueID) []ValueID {
 	x, y := b.input(n, 0), b.input(n, 1)
 	gx, gy := ValueID(None), ValueID(None)
 	if b.wants(x) {
-		gx = b.towards(n, 0, b.Op(OpMul, Attrs{}, g[0], y))
+		gx = b.towards(n, 0, b.do(OpMul, g[0], y))
 	}
 	if b.wants(y) {
-		gy = b.towards(n, 1, b.Op(OpMul, Attrs{}, g[0], x))
+		gy = b.towards(n, 1, b.do(OpMul, g[0], x))
 	}
 	return []ValueID{gx, gy}
 }
@@ -135,7 +135,7 @@ func gradMean(b *Builder, n NodeID, g []ValueID) []ValueID {
 
 // scaled multiplies v by a constant.
 func (b *Builder) scaled(v ValueID, by float64) ValueID {
-	return b.Op(OpMul, Attrs{}, v, b.Const("Const", b.DType(v), nil, by))
+	return b.do(OpMul, v, b.Const("Const", b.DType(v), nil, by))
 }
 
 // spread undoes a reduction's shape: it repeats g over the reduced dimensions.

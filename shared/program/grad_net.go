@@ -64,10 +64,10 @@ func gradXent(b *Builder, n NodeID, g []ValueID) []ValueID {
 	out := []ValueID{None, None}
 	column := b.Op(OpReshape, Attrs{Shape: Shape{b.shape(g[0])[0], 1}}, g[0])
 	if b.wants(b.input(n, 0)) {
-		out[0] = b.Op(OpMul, Attrs{}, column, b.output(n, 1))
+		out[0] = b.do(OpMul, column, b.output(n, 1))
 	}
 	if b.wants(b.input(n, 1)) {
-		out[1] = b.Op(OpMul, Attrs{}, b.Op(OpNeg, Attrs{}, column), b.Op(OpLogSoftmax, Attrs{}, b.input(n, 0)))
+		out[1] = b.do(OpMul, b.do(OpNeg, column), b.do(OpLogSoftmax, b.input(n, 0)))
 	}
 	return out
 }
@@ -142,5 +142,5 @@ func gradGather(b *Builder, n NodeID, g []ValueID) []ValueID {
 }
 
 func gradSegmentSum(b *Builder, n NodeID, g []ValueID) []ValueID {
-	return []ValueID{b.Op(OpGather, Attrs{}, g[0], b.input(n, 1)), None}
+	return []ValueID{b.do(OpGather, g[0], b.input(n, 1)), None}
 }

@@ -195,7 +195,7 @@ func (b *Builder) sum(g []Gradient, s Shape) Gradient {
 	for i := range g {
 		values[i] = b.Densify(g[i], s)
 	}
-	return Gradient{b.Op(OpAddN, Attrs{}, values...), None}
+	return Gradient{b.do(OpAddN, values...), None}
 }
 
 // parent is the scope that a name stands in.
@@ -205,3 +205,6 @@ func parent(name string) string {
 	}
 	return name
 }
+
+// do is Op without Attrs, which are large to hand over in every call.
+func (b *Builder) do(op Op, inputs ...ValueID) ValueID { return b.Op(op, Attrs{}, inputs...) }

@@ -147,12 +147,12 @@ func (b *Builder) cast(v ValueID, d DType) ValueID {
 func (b *Builder) unscale(grads []Gradient, scale ValueID) (out []Gradient, finite ValueID) {
 	defer b.Enter(Backward)()
 	defer b.Scope("loss_scale")()
-	inverse := b.Op(OpReciprocal, Attrs{}, scale)
+	inverse := b.do(OpReciprocal, scale)
 	out, finite = b.times(grads, inverse), None
 	for _, g := range out {
-		ok := b.Op(OpAll, Attrs{}, b.Op(OpIsFinite, Attrs{}, g.Value))
+		ok := b.do(OpAll, b.do(OpIsFinite, g.Value))
 		if finite != None {
-			ok = b.Op(OpLogicalAnd, Attrs{}, finite, ok)
+			ok = b.do(OpLogicalAnd, finite, ok)
 		}
 		finite = ok
 	}
@@ -165,9 +165,9 @@ func (b *Builder) times(grads []Gradient, by ValueID) []Gradient {
 	out := make([]Gradient, len(grads))
 	for i, g := range grads {
 		if d := b.DType(g.Value); d == Float64 {
-			g.Value = b.Op(OpMul, Attrs{}, g.Value, b.cast(by, Float64))
+			g.Value = b.do(OpMul, g.Value, b.cast(by, Float64))
 		} else {
-			g.Value = b.Op(OpMul, Attrs{}, b.cast(g.Value, Float32), by)
+			g.Value = b.do(OpMul, b.cast(g.Value, Float32), by)
 		}
 		b.role(g.Value, RoleGradient)
 		out[i] = g
@@ -228,10 +228,10 @@ func (b *Builder) clip(grads []Gradient, limit float64) []Gradient {
 	defer b.Scope("clip_by_global_norm")()
 	squares := make([]ValueID, len(grads))
 	for i, g := range grads {
-		squares[i] = b.cast(b.Op(OpL2Loss, Attrs{}, g.Value), Float32)
+		squares[i] = b.cast(b.do(OpL2Loss, g.Value), Float32)
 	}
-	norm := b.Op(OpSqrt, Attrs{}, b.scaled(b.Op(OpAddN, Attrs{}, squares...), 2))
+	norm := b.do(OpSqrt, b.scaled(b.do(OpAddN, squares...), 2))
 	most := b.Const("Const", Float32, nil, limit)
-	factor := b.Op(OpDiv, Attrs{}, most, b.Op(OpMaximum, Attrs{}, norm, most))
+	factor := b.do(OpDiv, most, b.do(OpMaximum, norm, most))
 	return b.times(grads, factor)
 }

@@ -97,14 +97,14 @@ func (u *updater) plainRMSprop(state []ValueID, g ValueID) {
 	}
 	defer b.Scope(b.p.Variables[b.p.Values[state[0]].Variable].Name)()
 	g = b.cast(g, b.DType(state[0]))
-	square := u.average(state[len(state)-1], b.Op(OpSquare, Attrs{}, g))
+	square := u.average(state[len(state)-1], b.do(OpSquare, g))
 	if len(state) == 3 {
-		square = b.Op(OpSub, Attrs{}, square, b.Op(OpSquare, Attrs{}, u.average(state[1], g)))
+		square = b.do(OpSub, square, b.do(OpSquare, u.average(state[1], g)))
 	}
-	root := b.Op(OpAdd, Attrs{}, b.Op(OpSqrt, Attrs{}, square), u.eps)
-	step := b.Op(OpDiv, Attrs{}, b.Op(OpMul, Attrs{}, g, u.rate), root)
+	root := b.do(OpAdd, b.do(OpSqrt, square), u.eps)
+	step := b.do(OpDiv, b.do(OpMul, g, u.rate), root)
 	if u.guard != None {
-		step = b.Op(OpSelect, Attrs{}, u.guard, step, b.Const("Const", b.DType(step), nil, 0))
+		step = b.do(OpSelect, u.guard, step, b.Const("Const", b.DType(step), nil, 0))
 	}
 	b.Node(OpAssignSub, Attrs{}, state[0], step)
 }
@@ -112,7 +112,7 @@ func (u *updater) plainRMSprop(state []ValueID, g ValueID) {
 // average moves a slot towards x and gives its new value.
 func (u *updater) average(slot, x ValueID) ValueID {
 	b := u.b
-	mean := b.Op(OpAdd, Attrs{}, b.Op(OpMul, Attrs{}, slot, u.beta1), b.Op(OpMul, Attrs{}, x, u.beta2))
+	mean := b.do(OpAdd, b.do(OpMul, slot, u.beta1), b.do(OpMul, x, u.beta2))
 	u.assign(slot, mean)
 	return mean
 }
@@ -120,7 +120,7 @@ func (u *updater) average(slot, x ValueID) ValueID {
 // assign sets a variable, if the guard lets it.
 func (u *updater) assign(v, x ValueID) {
 	if u.guard != None {
-		x = u.b.Op(OpSelect, Attrs{}, u.guard, x, v)
+		x = u.b.do(OpSelect, u.guard, x, v)
 	}
 	u.b.Node(OpAssign, Attrs{}, v, x)
 }
@@ -172,13 +172,13 @@ func (u *updater) finish() {
 
 // multiply adds variable *= factor, after all updates.
 func (u *updater) multiply(variable, factor ValueID) {
-	product := u.b.Op(OpMul, Attrs{}, variable, factor)
+	product := u.b.do(OpMul, variable, factor)
 	if u.b.err != nil {
 		return
 	}
 	u.b.p.Nodes[u.b.last()].Control = u.applied // and so all readers are done when the product is
 	if u.guard != None {
-		product = u.b.Op(OpSelect, Attrs{}, u.guard, product, variable)
+		product = u.b.do(OpSelect, u.guard, product, variable)
 	}
 	u.b.node(string(OpAssign), OpAssign, Attrs{Variable: u.b.p.Values[variable].Variable}, []ValueID{variable, product}, RoleTemporary)
 }
