@@ -151,7 +151,6 @@ func (c *compiler) death(t tensorID, lives []reading, lastBackward, lastUpdate i
 
 // eagerStep runs the nodes in program order.
 func (r *Runtime) eagerStep(p *Plan, batch []bufferID) error {
-	clear(p.buf)
 	for i, t := range p.inputs {
 		p.buf[t] = batch[i]
 	}

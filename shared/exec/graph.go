@@ -20,9 +20,13 @@ func (r *Runtime) graphStep(p *Plan, batch []bufferID) error {
 		n := &p.nodes[id]
 		switch n.kind {
 		case inputNode:
+			// The caller holds its arguments for the whole call. A batch that was
+			// sent ahead may not be here any more.
 			b := batch[inputs]
-			batch[inputs] = 0 // the graph holds it from here on
 			inputs++
+			if b != 0 {
+				r.hold(b, 1)
+			}
 			r.handOn(p, n.out[0], b)
 		case variableNode:
 			b := r.variables[p.p.Nodes[n.src].Attrs.Variable].buffer
@@ -118,7 +122,9 @@ func (r *Runtime) request(p *Plan, id tensorID, op event.StringID) request {
 	q := request{
 		bytes: t.bytes, op: op, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category,
 	}
-	p.put(r, &q, int32(id))
+	if t.kind != copied || p.tensors[t.from].kind != inputTensor {
+		p.put(r, &q, int32(id)) // an entry parameter has no place in an arena
+	}
 	return q
 }
 
@@ -246,11 +252,14 @@ func (r *Runtime) tellOp(n *node, s Span) {
 // copy the reference, the last one moves it. Without consumers it is freed.
 func (r *Runtime) handOn(p *Plan, t tensorID, b bufferID) {
 	x := &p.tensors[t]
-	if x.n == 0 {
+	switch {
+	case b == 0:
+	case x.n == 0:
 		r.drop(b)
 		return
+	default:
+		r.hold(b, x.n-1)
 	}
-	r.hold(b, x.n-1)
 	for _, e := range p.edges[x.first : x.first+x.n] {
 		p.slot[e.slot] = b
 		r.arrive(p, e.node)
@@ -285,6 +294,14 @@ func (r *Runtime) graphCopy(p *Plan, n *node) {
 		return
 	}
 	from := p.slot[n.firstSlot]
+	if to := p.buf[n.out[0]]; to != 0 { // sent ahead
+		p.buf[n.out[0]], p.slot[n.firstSlot] = 0, 0
+		if from != 0 {
+			r.drop(from)
+		}
+		r.handOn(p, n.out[0], to)
+		return
+	}
 	r.backend.Spend(graphDispatch)
 	to, ok := r.copyTo(p, from, n.out[0], n.name)
 	p.slot[n.firstSlot] = 0

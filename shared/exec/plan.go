@@ -28,6 +28,10 @@ type Plan struct {
 	buf     []bufferID // by tensor: persistent memory, and in eager mode every live handle
 	ready   fifo
 
+	// Prefetching to the device: by input.
+	sentTo   []tensorID
+	readHere []bool
+
 	// Planned: by tensor, and then by node for its workspace, the offset in
 	// the arena of its memory, or alone; nil in other modes.
 	place  []int64

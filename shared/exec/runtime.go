@@ -34,6 +34,13 @@ type Config struct {
 	// drops them together when they are worth more than so many bytes, as
 	// TensorFlow did in 2019 (8 MiB); 0 drops each at once.
 	DeferredDeletion int64
+	// PrefetchToDevice is how many batches wait in the first accelerator's
+	// memory for their steps, beside the one in use and one that is sent; 0: a
+	// step sends its own.
+	PrefetchToDevice int
+	// ForceGPUCompatible takes all memory of the host from the pinned pool, if
+	// there is one.
+	ForceGPUCompatible bool
 	// Timestamps, if set, lets copies to accelerators take only memory that is
 	// free in the device's time.
 	Timestamps *Timestamps
@@ -73,6 +80,8 @@ type Runtime struct {
 	keptBefore  int        // how many there were before the step under way
 	dry         *dryRun    // set while a plan is worked out: nothing is asked for
 	batch       []bufferID // host tensors of the step under way
+	ahead       []ahead    // batches on the device, oldest first
+	aheadOf     *Plan      // whose
 	held        []bufferID // eager: the last batch, until the next is there
 	metrics     []Metric
 	copy        Copy
@@ -160,6 +169,9 @@ func (r *Runtime) Attach(dev event.DeviceID, pinned bool, build func(alloc.Obser
 	switch {
 	case pinned:
 		r.pinnedSpace = id
+		if r.cfg.ForceGPUCompatible {
+			r.hostSpace, r.memory[dev] = id, id
+		}
 	case r.cfg.Devices[dev].IsHost():
 		r.hostSpace, r.memory[dev] = id, id
 	default:

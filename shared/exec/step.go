@@ -83,6 +83,9 @@ func (r *Runtime) steps(p *Plan, f Feed) ([]Metric, error) {
 	if !p.traced && !r.trace(p) {
 		return nil, r.failed
 	}
+	if p.eager {
+		clear(p.buf)
+	}
 	if err := r.nextBatch(p, f); err != nil {
 		return nil, err
 	}
@@ -124,6 +127,9 @@ func (r *Runtime) trace(p *Plan) bool {
 // nextBatch waits for the pipeline and makes the batch's host tensors. An
 // eager program holds the last batch until it has this one.
 func (r *Runtime) nextBatch(p *Plan, f Feed) error {
+	if r.cfg.PrefetchToDevice > 0 && len(r.cfg.Devices) > int(firstAccelerator) {
+		return r.nextAhead(p, f)
+	}
 	now := r.backend.Now()
 	b, err := f.Next(now)
 	if err != nil {
@@ -192,7 +198,14 @@ func (r *Runtime) fetches(p *Plan) ([]Metric, error) {
 			r.letGo(p, t)
 		}
 		r.holdBatch(p)
+	} else {
+		for _, b := range r.batch {
+			if b != 0 {
+				r.held = append(r.held, b)
+			}
+		}
 	}
+	r.batch = r.batch[:0]
 	return r.metrics, r.failed
 }
 
@@ -241,13 +254,10 @@ func (r *Runtime) holdBatch(p *Plan) {
 			p.buf[t] = 0
 		}
 	}
-	r.batch = r.batch[:0]
 }
 
 func (r *Runtime) dropHeld() {
-	for _, b := range r.held {
-		r.drop(b)
-	}
+	r.dropAll(r.held)
 	r.held = r.held[:0]
 }
 
@@ -265,6 +275,11 @@ func (r *Runtime) abandon(p *Plan) {
 	} else {
 		r.dropAll(r.batch)
 		r.unkeep(r.keptBefore) // the call returned nothing to keep
+		for _, t := range p.sentTo {
+			if t != noTensor {
+				r.letGo(p, t)
+			}
+		}
 	}
 	r.giveArenas(p)
 	r.batch = r.batch[:0]

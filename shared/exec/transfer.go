@@ -287,6 +287,9 @@ func (r *Runtime) initial(q request, fill func([]byte)) (bufferID, bool) {
 	}
 	host := q
 	host.space, host.category = r.hostSpace, event.Temporary
+	if q.category == event.Constant && r.cfg.Mode != Eager && r.pinnedSpace != noSpace {
+		host.space = r.pinnedSpace // a graph unpacks its constants where they can be copied from
+	}
 	h, ok := r.allocate(host)
 	if !ok {
 		r.drop(b)

@@ -1,0 +1,146 @@
+package exec
+
+import (
+	"fmt"
+
+	"tideline/protocol/event"
+)
+
+// ahead is a batch that was sent to the accelerator before the step that will
+// use it.
+type ahead struct {
+	batch  Batch
+	host   []bufferID // by input; 0 where no op wants it in host memory
+	device []bufferID // by input; 0 where no op wants it on the device
+	err    error      // why there is no batch; reported when a step wants it
+}
+
+// firstAccelerator is the device that prefetching goes to.
+const firstAccelerator event.DeviceID = 1
+
+// sent finds, by input, the tensor on the first accelerator, or none, and
+// whether anybody reads the input elsewhere.
+func (p *Plan) sent(r *Runtime) {
+	p.sentTo = make([]tensorID, len(p.inputs))
+	p.readHere = make([]bool, len(p.inputs))
+	at := map[tensorID]int{}
+	for i, t := range p.inputs {
+		p.sentTo[i] = noTensor
+		at[t] = i
+	}
+	for t := range p.tensors {
+		x := &p.tensors[t]
+		if i, ok := at[x.from]; x.kind == copied && ok {
+			if r.spaces[x.space].device == firstAccelerator {
+				p.sentTo[i] = tensorID(t)
+			} else {
+				p.readHere[i] = true
+			}
+		}
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		for _, t := range n.in {
+			if k, ok := at[t]; ok && n.kind != copyNode {
+				p.readHere[k] = true
+			}
+		}
+	}
+}
+
+// nextAhead takes a batch out of the device's buffer and fills that up again:
+// as many as configured, and one more that waits for room in it.
+func (r *Runtime) nextAhead(p *Plan, f Feed) error {
+	if p.sentTo == nil {
+		p.sent(r)
+	}
+	if r.aheadOf != p {
+		r.dropAhead() // of another shape
+		r.aheadOf = p
+	}
+	if len(r.ahead) == 0 && !r.pull(p, f) {
+		return r.failed
+	}
+	a := r.ahead[0]
+	r.ahead = r.ahead[:copy(r.ahead, r.ahead[1:])]
+	if a.err != nil {
+		return a.err
+	}
+	if now := r.backend.Now(); a.batch.Ready > now {
+		r.stall(now, a.batch)
+	}
+	r.batch = append(r.batch[:0], a.host...)
+	for i, b := range a.device {
+		if b != 0 {
+			p.buf[p.sentTo[i]] = b
+		}
+	}
+	r.dropHeld()
+	for len(r.ahead) <= r.cfg.PrefetchToDevice {
+		if !r.pull(p, f) {
+			return r.failed
+		}
+	}
+	return nil
+}
+
+// pull asks the feed for one more batch and sends it to the device. The host
+// does not wait for it.
+func (r *Runtime) pull(p *Plan, f Feed) bool {
+	b, err := f.Next(r.backend.Now())
+	r.out.feedAt = f.Pending()
+	if err != nil {
+		r.ahead = append(r.ahead, ahead{err: fmt.Errorf("input of step %d or later: %w", r.step, err)})
+		return true
+	}
+	a := ahead{batch: b, host: make([]bufferID, len(p.inputs)), device: make([]bufferID, len(p.inputs))}
+	r.ahead = append(r.ahead, a)
+	for i, t := range p.inputs {
+		if !r.send(p, b, &a, i, t) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {
+	q := r.request(p, t, r.names.batch)
+	q.category = event.Input
+	if p.sentTo[i] != noTensor && r.pinnedSpace != noSpace {
+		q.space = r.pinnedSpace // the host's side of a copy
+	}
+	host, ok := r.allocate(q)
+	if !ok {
+		return false
+	}
+	a.host[i] = host
+	if dst := r.backend.Bytes(r.ref(host)); dst != nil && b.Input != nil {
+		if err := b.Input(i, dst); err != nil {
+			r.fail(fmt.Errorf("input of step %d or later: %w", r.step, err))
+			return false
+		}
+	}
+	if p.sentTo[i] == noTensor {
+		return true
+	}
+	r.buffers[host].ready = max(r.buffers[host].ready, b.Ready)
+	to, ok := r.copied(host, r.request(p, p.sentTo[i], r.names.batch), event.CauseInput)
+	if !ok {
+		return false
+	}
+	a.device[i] = to
+	if !p.readHere[i] {
+		a.host[i] = 0
+		r.drop(host) // the copy under way has its own reference
+	}
+	return true
+}
+
+// dropAhead empties the buffer.
+func (r *Runtime) dropAhead() {
+	for _, a := range r.ahead {
+		r.dropAll(a.host)
+		r.dropAll(a.device)
+	}
+	r.ahead = r.ahead[:0]
+}
