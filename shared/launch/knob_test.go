@@ -352,3 +352,21 @@ func integer(x *program.Value, b []byte, k int64) (n int64) {
 	}
 	return n
 }
+
+func TestHeavyRunsAreOnlyModelled(t *testing.T) {
+	for _, c := range []struct {
+		w    api.Workload
+		want string
+	}{
+		{lenet(func(w *api.Workload) { w.Batch = []int{1024} }), ""},
+		{api.Workload{Model: "mlp", Train: &api.Train{}, Batch: []int{64}, Steps: 100}, ""},
+		{api.Workload{Model: "resnet50", Train: &api.Train{}, Batch: []int{32}}, "holds"},
+		{api.Workload{Model: "vgg16", Batch: []int{4}, Steps: 1}, "GFLOP"},
+		{api.Workload{Model: "lenet5", Batch: []int{1024}, Steps: 1_000_000}, "GFLOP"},
+		{api.Workload{Model: "nothing"}, ""},
+	} {
+		if got := Heavy(&c.w); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s at %v: %q, want %q", c.w.Model, c.w.Batch, got, c.want)
+		}
+	}
+}

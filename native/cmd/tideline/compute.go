@@ -13,7 +13,8 @@ const syntheticElements = 60_000
 
 // compute gives a run what it computes with, and on. The cards of this
 // machine compute themselves; with virtual accelerators it is
-// real arithmetic in host memory behind virtual cards, on a modelled clock;
+// real arithmetic in host memory behind virtual cards, on a modelled clock, or
+// none where the model is too large for that;
 // without any, the CPU itself, the wall clock and an input pipeline of real
 // goroutines.
 func compute(w *api.Workload, o *launch.Options, c *cards) error {
@@ -30,7 +31,11 @@ func compute(w *api.Workload, o *launch.Options, c *cards) error {
 		return nil
 	}
 	if w.Accelerators() > 0 {
-		o.Backend, o.Data = vgpu.New(), data
+		// A large model has nothing to compute with: its memory is modelled, which
+		// makes the same events.
+		if launch.Heavy(w) == "" {
+			o.Backend, o.Data = vgpu.New(), data
+		}
 		return nil
 	}
 	b := cpu.New(nil)
