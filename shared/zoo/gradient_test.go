@@ -159,8 +159,8 @@ func TestGradientsOfAllFamilies(t *testing.T) {
 		{Name: "vision", Image: Range{32, 16, 64, 16}, Channels: 3, Classes: digits, layers: tiny.vision},
 		bert("encoder", "", long, 11, 5),
 		bert("encoder of simple ops", "", tiny.simple(), 11, 5),
-		{Name: "basic blocks", Image: images, Channels: 3, Classes: digits, layers: resnet{blocks: [4]int{1, 1}, basic: true}.layers},
-		{Name: "bottlenecks", Image: images, Channels: 3, Classes: digits, layers: resnet{blocks: [4]int{1, 1}, bias: true}.layers},
+		{Name: "basic blocks", Image: images, Channels: 3, Classes: digits, layers: resnet{blocks: [4]int{0, 1}, basic: true}.layers},
+		{Name: "bottlenecks", Image: images, Channels: 3, Classes: digits, layers: resnet{blocks: [4]int{1}, bias: true}.layers},
 		{Name: "late strides", Image: images, Channels: 3, Classes: digits, layers: resnet{blocks: [4]int{0, 1}, late: true}.layers},
 		{Name: "lstm", Kind: Tokens, Task: NextToken, Sequence: Range{4, 1, 8, 0}, Vocabulary: 13, layers: lstm},
 	}
