@@ -30,6 +30,8 @@ type bench struct {
 	events  []event.Event
 	devices []*device.Logical
 	pinned  *driver
+	// allocators are the names, by id.
+	allocators []string
 }
 
 // driver is the host's, which may have run out of memory to lock.
@@ -86,7 +88,16 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 	}
 	config := exec.Config{
 		Devices: devices, Backend: sim.New(), Strings: b.strings, Seed: 1,
-		Sink: event.SinkFunc(func(e *event.Event) { b.events = append(b.events, *e) }),
+		Sink: event.SinkFunc(func(e *event.Event) {
+			b.events = append(b.events, *e)
+			if e.Kind == event.AllocatorFacts {
+				f, err := event.ParseFields(b.strings.At(e.Text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.allocators = append(b.allocators, f.Text("name"))
+			}
+		}),
 	}
 	config.Devices = devices
 	b.devices = devices
@@ -146,20 +157,6 @@ func (b *bench) compile(build func(*program.Builder), rules ...place.Rule) *exec
 		b.t.Fatal(err)
 	}
 	return plan
-}
-
-// name is the name of an allocator.
-func (b *bench) name(a event.AllocatorID) string {
-	for _, e := range b.events {
-		if e.Kind == event.AllocatorFacts && e.Allocator == a {
-			f, err := event.ParseFields(b.strings.At(e.Text))
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			return f.Text("name")
-		}
-	}
-	return ""
 }
 
 func (b *bench) step(p *exec.Plan) {

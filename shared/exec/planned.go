@@ -39,6 +39,15 @@ func (p *Plan) Arenas() []Arena {
 	return out
 }
 
+// Arena is what lies in a device's arena now, in bytes, and the most that ever
+// did.
+func (r *Runtime) Arena(dev event.DeviceID) (inUse, peak int64) {
+	if a := r.spaces[r.memory[dev]].arena; a != noSpace {
+		return r.spaces[a].inUse, r.spaces[a].peak
+	}
+	return 0, 0
+}
+
 // attachArena gives a memory the space of its arenas. To a viewer that is an
 // allocator of its own, whose only region is the arena while an execution
 // holds it, so that the tensors inside are seen like any others, and the

@@ -74,7 +74,7 @@ func TestRandomProgramsLeakNothing(t *testing.T) {
 				}
 			}
 			j := check.New(func(_ event.DeviceID, a event.AllocatorID) check.Rules {
-				if b.name(a) == "GPU_0_bfc" {
+				if b.allocators[a] == "GPU_0_bfc" {
 					return check.BFC(64 * mib)
 				}
 				return check.Rules{}

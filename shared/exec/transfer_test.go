@@ -165,7 +165,7 @@ func TestBetweenCardsWithoutALinkTheDriverStages(t *testing.T) {
 		t.Errorf("it took %d ns, one way over the link takes %d", got, direct)
 	}
 	for _, e := range b.events {
-		if e.Kind == event.Alloc && b.name(e.Allocator) == "gpu_host_bfc" {
+		if e.Kind == event.Alloc && b.allocators[e.Allocator] == "gpu_host_bfc" {
 			t.Error("the runtime took pinned memory for it")
 		}
 	}
@@ -187,7 +187,7 @@ func TestPageableMemoryIsStagedInThePinnedPool(t *testing.T) {
 	c := b.transfers()
 	var staged, freed event.Event
 	for _, e := range b.events {
-		if b.name(e.Allocator) == "gpu_host_bfc" {
+		if b.allocators[e.Allocator] == "gpu_host_bfc" {
 			switch e.Kind {
 			case event.Alloc:
 				staged = e
