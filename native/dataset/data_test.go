@@ -70,13 +70,13 @@ func TestFillRefusesOtherTensors(t *testing.T) {
 	x, y := tensors(t, "mlp", 2)
 	buf := bytesOf(make([]int64, 2*28*28))
 	for want, err := range map[string]error{
-		"12 bytes given":          d.Fill([]int32{1}, 0, x, buf[:12]),
-		"input 1, float32":        d.Fill([]int32{1}, 1, x, buf),
-		"input 0, int64":          d.Fill([]int32{1}, 0, y, buf),
-		"with 3 elements":         d.Fill([]int32{1, 2, 3}, 0, x, buf),
-		"element 10 of 10":        d.Fill([]int32{10}, 0, x, buf),
-		"element -1 of 10":        d.Fill([]int32{-1}, 1, y, buf),
-		"element 0 of 0 into 784": Data{}.Fill([]int32{0}, 0, x, buf),
+		"12 bytes given":   d.Fill([]int32{1}, 0, x, buf[:12]),
+		"input 1, float32": d.Fill([]int32{1}, 1, x, buf),
+		"input 0, int64":   d.Fill([]int32{1}, 0, y, buf),
+		"with 3 elements":  d.Fill([]int32{1, 2, 3}, 0, x, buf),
+		"element 10 of 10": d.Fill([]int32{10}, 0, x, buf),
+		"element -1 of 10": d.Fill([]int32{-1}, 1, y, buf),
+		"element 0 of 0":   Data{}.Fill([]int32{0}, 0, x, buf),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)

@@ -13,34 +13,49 @@ import (
 
 // Elements is a source of images that can be mapped one by one.
 type Elements interface {
-	// Map writes element as a size x size image and gives its label. It is
-	// called from several goroutines at a time.
+	// Map writes element as a size x size image with as many channels as fill
+	// it, and gives its label. It is called from several goroutines at a time.
 	Map(element int32, image []float32, size int) (label int64, err error)
 }
 
 // Input is for launch.Options.Input: the pipeline runs with real goroutines on
-// this backend's clock.
+// this backend's clock. Images with a label each are mapped by the pipeline;
+// other inputs, such as tokens, are looked up when a batch is copied, for which
+// the source must be launch.Data too.
 func (b *Backend) Input(from Elements) func(pipeline.Settings, *program.Program, event.Sink, *event.Strings) (launch.Input, error) {
 	return func(s pipeline.Settings, p *program.Program, sink event.Sink, strings *event.Strings) (launch.Input, error) {
-		if len(p.Inputs) != 2 || len(p.Values[p.Inputs[0]].Shape) != 4 {
+		o := feed.Options{Settings: s, Clock: b.clock.Now, Sink: sink, Strings: strings}
+		data, looked := from.(launch.Data)
+		if len(p.Inputs) == 2 && imagesAndLabels(&p.Values[p.Inputs[0]], &p.Values[p.Inputs[1]]) {
+			shape := p.Values[p.Inputs[0]].Shape
+			o.Pixels, looked = int(shape[1:].Elements()), false
+			o.Map = func(e int32, image []float32) (int64, error) { return from.Map(e, image, int(shape[1])) }
+		} else if !looked {
 			return nil, fmt.Errorf("program %s: the input delivers images and labels, which is not what it takes", p.Name)
+		} else {
+			o.Pixels, o.Map = 1, func(int32, []float32) (int64, error) { return 0, nil }
 		}
-		size := int(p.Values[p.Inputs[0]].Shape[1])
-		f, err := feed.New(feed.Options{
-			Settings: s, Pixels: size * size, Clock: b.clock.Now, Sink: sink, Strings: strings,
-			Map: func(e int32, image []float32) (int64, error) { return from.Map(e, image, size) },
-		})
+		f, err := feed.New(o)
 		if err != nil {
 			return nil, err
 		}
-		return &input{f.Pipeline(), f}, nil
+		if !looked {
+			data = nil
+		}
+		return &input{f.Pipeline(), f, data}, nil
 	}
+}
+
+func imagesAndLabels(x, y *program.Value) bool {
+	return x.DType == program.Float32 && len(x.Shape) == 4 && x.Shape[1] == x.Shape[2] &&
+		y.DType == program.Int64 && len(y.Shape) == 1
 }
 
 // input gives the content of a feed's batches to an executor.
 type input struct {
 	pipeline.Pipeline
 	feed *feed.Feed
+	data launch.Data // what is looked up; nil when the feed has the content
 }
 
 // Close implements launch.Input.
@@ -51,6 +66,9 @@ func (in *input) Fill(_ []int32, i int, tensor *program.Value, dst []byte) error
 	b := in.feed.Current()
 	if b == nil {
 		return fmt.Errorf("fill %s: no batch was asked for", tensor.Name)
+	}
+	if in.data != nil {
+		return in.data.Fill(b.Indices, i, tensor, dst)
 	}
 	var src []byte
 	if i == 0 {
