@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -148,5 +149,63 @@ func TestCheckpointedChainOfHundredLayersTrainsTheSame(t *testing.T) {
 		if !bytes.Equal(got, want[i]) {
 			t.Fatalf("result %d differs", i)
 		}
+	}
+}
+
+// Four batches of 2, their gradients accumulated, train as one batch of 8
+// does: the same losses and weights but for rounding, also with gradients that
+// are rows of a table, a clipped norm and a loss scale.
+func TestAccumulatedGradientsTrainLikeOneBatch(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		opt   zoo.Options
+		near  float64
+		again rewrite.CheckpointMode
+	}{
+		{"mlp", zoo.Options{Optimizer: "sgd"}, 1e-5, rewrite.KeepAll},
+		{"lenet5", zoo.Options{Optimizer: "momentum", Clip: 0.1}, 1e-5, rewrite.SqrtBlocks},
+		{"bert-2layer", zoo.Options{Optimizer: "sgd", Sequence: 8}, 1e-5, rewrite.Selective},
+		{"bert-2layer", zoo.Options{Optimizer: "sgd", Sequence: 8, Clip: 1}, 1e-2, rewrite.KeepAll}, // rows with one index are squared apart or as their sum
+		{"bert-2layer", zoo.Options{Optimizer: "rmsprop", Sequence: 8}, 1e-2, rewrite.SqrtBlocks},
+		{"bert-2layer", zoo.Options{Optimizer: "sgd", Sequence: 8, Precision: "mixed_float16"}, 2e-2, rewrite.KeepAll},
+		{"lstm", zoo.Options{Optimizer: "sgd", Sequence: 4}, 1e-5, rewrite.SqrtBlocks},
+	} {
+		t.Run(c.model+" "+c.opt.Optimizer+" "+c.opt.Precision, func(t *testing.T) {
+			c.opt.Train, c.opt.NoDropout = true, true
+			build := func(batch int) *zoo.Built {
+				c.opt.Batch = batch
+				b, err := zoo.Build(c.model, c.opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			}
+			whole, part := build(8), build(2)
+			q, _, err := rewrite.Optimize(part.Program, rewrite.Options{Microbatches: 4, Checkpoint: rewrite.Checkpoint{Mode: c.again}})
+			if err != nil || q.Batch != 8 {
+				t.Fatal(q, err)
+			}
+			want, got := outcome(t, whole.Program, whole.Inputs, 2), outcome(t, q, part.Inputs, 2)
+			moved := 0.0
+			for i := range want {
+				v := program.Float32
+				if n := len(want) - len(q.Variables); i >= n {
+					v = q.Variables[i-n].DType
+				}
+				if v != program.Float32 {
+					continue
+				}
+				a, b := kernel.Floats(want[i]), kernel.Floats(got[i])
+				for j := range a {
+					moved = max(moved, math.Abs(float64(a[j])))
+					if d := math.Abs(float64(a[j]) - float64(b[j])); !(d <= c.near*(1+math.Abs(float64(a[j])))) {
+						t.Fatalf("result %d of %d, element %d: %v, in one batch %v", i, len(want), j, b[j], a[j])
+					}
+				}
+			}
+			if moved == 0 {
+				t.Error("nothing was computed")
+			}
+		})
 	}
 }

@@ -33,7 +33,7 @@ func Arithmetic(p *program.Program) (*program.Program, int, error) {
 // shorten removes node id if it changes nothing.
 func (g *graph) shorten(r *renaming, id program.NodeID, fetched []bool) {
 	n := g.node(id)
-	if len(n.Outputs) != 1 || len(n.Inputs) == 0 || len(n.Control) > 0 || n.Device != "" {
+	if len(n.Outputs) != 1 || len(n.Inputs) == 0 || len(n.Control) > 0 || n.Device != "" || len(n.Colocate) > 0 {
 		return
 	}
 	for i, v := range n.Inputs {
@@ -173,7 +173,7 @@ func mergeable(n *program.Node) bool {
 	case program.OpVariable, program.OpDropout, program.OpRandomUniform, program.OpSwapOut, program.OpSwapIn:
 		return false
 	default:
-		return len(n.Control) == 0 && !stateful(n)
+		return len(n.Control) == 0 && len(n.Colocate) == 0 && !stateful(n)
 	}
 }
 

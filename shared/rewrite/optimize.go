@@ -26,6 +26,9 @@ type Options struct {
 	// RecomputeManual.
 	Recompute      RecomputeMode
 	RecomputeMatch []string
+	// Microbatches is over how many batches of the program's size gradients are
+	// accumulated before a step changes the weights; 0 and 1 are one.
+	Microbatches int
 	// DeviceBytes is the memory that the step must fit, 0 when it is unknown.
 	// Sums are accumulated where the modelled peak exceeds 80 % of it, and it
 	// stands for Swap's where that is 0.
@@ -58,9 +61,20 @@ const (
 // Optimize rewrites p in the order of TensorFlow's meta optimizer: twice
 // pruning, constant folding with the shapes that are known, remapping,
 // arithmetic and dependencies; then, once, what concerns memory; then pruning.
-// Passes that found nothing to do leave no note. p is not changed.
+// Passes that found nothing to do leave no note. p is not changed. Gradients
+// are accumulated over batches first, and what is recomputed is chosen before
+// that, for one batch.
 func Optimize(p *program.Program, o Options) (*program.Program, []Note, error) {
 	l := line{p: p}
+	microbatches := o.Microbatches
+	if microbatches != 0 && microbatches != 1 {
+		l.recompute(&o)
+		l.pass(false, "microbatches", "gradients are accumulated over %d batches", func(p *program.Program) (*program.Program, int, error) {
+			out, err := Accumulate(p, microbatches)
+			return out, microbatches, err
+		})
+		o.Checkpoint.Mode, o.Recompute = KeepAll, RecomputeOff
+	}
 	fewest := o.MinGraphNodes
 	if fewest == 0 {
 		fewest = fewestNodes
@@ -72,8 +86,9 @@ func Optimize(p *program.Program, o Options) (*program.Program, []Note, error) {
 		}
 		l.iteration = 0
 	}
-	before, _ := LiveBytes(l.p)
+	general := l.p
 	if l.memory(&o) && l.err == nil {
+		before, _ := LiveBytes(general)
 		after, at := LiveBytes(l.p)
 		l.note("memory", "modelled peak %d bytes, was %d; it is at %s", after, before, l.p.Nodes[at].Name)
 	}
@@ -133,12 +148,7 @@ func (l *line) general(o *Options) {
 
 // memory runs the passes that trade memory, and says whether one did something.
 func (l *line) memory(o *Options) bool {
-	changed := l.pass(o.Checkpoint.Mode == KeepAll, "checkpointing", "%d nodes run again in the backward pass", func(p *program.Program) (*program.Program, int, error) {
-		return ApplyCheckpoint(p, o.Checkpoint)
-	})
-	changed = l.pass(o.Recompute == RecomputeOff, "recomputation", "%d nodes run again in the backward pass", func(p *program.Program) (*program.Program, int, error) {
-		return Recompute(p, o.Recompute, o.RecomputeMatch)
-	}) || changed
+	changed := l.recompute(o)
 	changed = l.pass(o.DeviceBytes == 0, "accumulation", "%d sums are accumulated", func(p *program.Program) (*program.Program, int, error) {
 		return AccumulateSums(p, o.DeviceBytes)
 	}) || changed
@@ -153,4 +163,14 @@ func (l *line) memory(o *Options) bool {
 		l.pass(o.DisableModelPruning, "pruning", "%d nodes that nothing needs left out", Prune)
 	}
 	return changed
+}
+
+// recompute runs the passes that run forward nodes again.
+func (l *line) recompute(o *Options) bool {
+	changed := l.pass(o.Checkpoint.Mode == KeepAll, "checkpointing", "%d nodes run again in the backward pass", func(p *program.Program) (*program.Program, int, error) {
+		return ApplyCheckpoint(p, o.Checkpoint)
+	})
+	return l.pass(o.Recompute == RecomputeOff, "recomputation", "%d nodes run again in the backward pass", func(p *program.Program) (*program.Program, int, error) {
+		return Recompute(p, o.Recompute, o.RecomputeMatch)
+	}) || changed
 }
