@@ -121,3 +121,24 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFirstPlannedStep is compiling, planning the arena, and a step.
+func BenchmarkFirstPlannedStep(b *testing.B) {
+	for _, model := range []string{"lenet5", "resnet50", "gpt2-xl"} {
+		p := training(b, model, 1)
+		b.Run(model, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				rt := newBenchWith(b, 120<<30, func(c *exec.Config) {
+					c.Mode = exec.Planned
+					c.Sink = event.SinkFunc(func(*event.Event) {})
+				})
+				plan, err := rt.rt.Compile(p, nil, true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				rt.step(plan)
+			}
+		})
+	}
+}

@@ -479,3 +479,22 @@ func TestAnAsynchronousFailureStaysUntilItIsCleared(t *testing.T) {
 	b.rt.ClearError()
 	b.step(small)
 }
+
+func TestForceGPUCompatibleTakesAllHostMemoryFromThePinnedPool(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.ForceGPUCompatible = force })
+		b.step(b.compile(summed))
+		pageable, unpinned := 0, 0
+		for _, e := range b.events {
+			if e.Kind == event.Alloc && b.allocators[e.Allocator] == "cpu" {
+				pageable++
+			}
+			if e.Kind == event.TransferBegin && e.Flags&event.Pinned == 0 {
+				unpinned++
+			}
+		}
+		if force && pageable > 0 || !force && pageable == 0 || unpinned > 0 {
+			t.Errorf("force %v: %d pageable blocks, %d copies that are not of pinned memory", force, pageable, unpinned)
+		}
+	}
+}

@@ -39,8 +39,12 @@ func (r *Runtime) outOfMemory(q *request) {
 		Device: s.device, Allocator: s.memory.Name(), Op: r.strings.At(q.op), Tensor: r.strings.At(q.tensor),
 		Step: r.step, Requested: q.bytes, Verdict: v, Stats: st,
 	}
-	r.Log(s.device, event.Failure, fmt.Sprintf("OOM when allocating tensor with %s on %s by allocator %s [op %s]",
-		describe(q), r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op))
+	text := fmt.Sprintf("OOM when allocating tensor with %s on %s by allocator %s [op %s]",
+		describe(q), r.cfg.Devices[s.device].Name, s.memory.Name(), r.oom.Op)
+	if r.cfg.Mode != Eager {
+		text += "; hint: the chunk map of the out-of-memory event tells what was allocated then"
+	}
+	r.Log(s.device, event.Failure, text)
 	r.ev = event.Event{
 		Kind: event.OutOfMemory, Device: s.device, Allocator: s.id, Size: rounded, Requested: q.bytes, Op: q.op,
 		Tensor: q.tensor, Step: r.step, Cause: uint8(v.Cause), Text: r.strings.ID(s.memory.ChunkMap().Encode()),

@@ -162,6 +162,7 @@ func (r *Runtime) layOut(p *Plan) bool {
 		r.fail(fmt.Errorf("plan the memory of %s: %w", p.p.Name, err))
 		return false
 	}
+	p.arenas = nil
 	p.place = make([]int64, len(p.tensors)+len(p.nodes))
 	for i := range p.place {
 		p.place[i] = alone

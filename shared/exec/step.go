@@ -55,8 +55,8 @@ func errNoInput(p *Plan, n *node, x *tensor) error {
 // ErrOutOfMemory, after which OOM tells more, ErrStopped, or what broke;
 // everything of the step has been freed then, and variables stay.
 func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
-	if errors.Is(r.failed, ErrOutOfMemory) && !r.cfg.Async {
-		r.failed = nil // a smaller step may fit
+	if !r.cfg.Async && (errors.Is(r.failed, ErrOutOfMemory) || errors.Is(r.failed, ErrConflictingDevices)) {
+		r.failed = nil // a smaller step may fit, another one copy nothing
 	}
 	if r.failed != nil {
 		return nil, r.failed
