@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tideline/shared/program"
@@ -154,14 +155,14 @@ func (e *evaluator) compute(tb testing.TB, n *program.Node, in [][]float64) []fl
 func (e *evaluator) index(n *program.Node, input int, i int64) int64 {
 	from, to := e.p.Values[n.Inputs[input]].Shape, e.p.Values[n.Outputs[0]].Shape
 	at, stride := int64(0), int64(1)
-	for d := len(to) - 1; d >= 0; d-- {
+	for d, extent := range slices.Backward(to) {
 		if f := d - len(to) + len(from); f >= 0 {
 			if from[f] != 1 {
-				at += i % to[d] * stride
+				at += i % extent * stride
 			}
 			stride *= from[f]
 		}
-		i /= to[d]
+		i /= extent
 	}
 	return at
 }

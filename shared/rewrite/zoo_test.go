@@ -120,7 +120,7 @@ func TestZooIsRewritten(t *testing.T) {
 			{"swap all", rewrite.Options{Swap: rewrite.Swap{Mode: rewrite.SwapManual, Above: 1024}}},
 			{"swap auto", rewrite.Options{DeviceBytes: before * 9 / 10, Swap: rewrite.Swap{Mode: rewrite.SwapHeuristics}}},
 		} {
-			o.Options.MinGraphNodes = 1 << 30 // the memory passes alone
+			o.MinGraphNodes = 1 << 30 // the memory passes alone
 			q, _, err := rewrite.Optimize(p, o.Options)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", name, o.name, err)
