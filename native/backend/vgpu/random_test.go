@@ -45,9 +45,15 @@ func randomProgram(t *testing.T, r *rand.Rand) *program.Program {
 		b.Variable("w", shape, program.Init{Kind: program.InitUniform, Scale: 1}),
 	}
 	pick := func() program.ValueID { return values[r.IntN(len(values))] }
+	w := values[len(values)-1]
 	for range 6 + r.IntN(20) {
 		v := pick()
-		switch r.IntN(6) {
+		switch r.IntN(8) {
+		case 6:
+			b.Op([]program.Op{program.OpAssign, program.OpAssignAdd, program.OpAssignSub}[r.IntN(3)], program.Attrs{}, w, values[r.IntN(3)])
+			continue
+		case 7:
+			v = b.Op(program.OpSwapIn, program.Attrs{}, b.Op(program.OpSwapOut, program.Attrs{}, v))
 		case 0:
 			v = b.Op(program.OpRelu, program.Attrs{}, v)
 		case 1:
@@ -73,7 +79,8 @@ func randomProgram(t *testing.T, r *rand.Rand) *program.Program {
 	return p
 }
 
-// naive computes the fetches with every value in memory of its own.
+// naive computes the fetches of the third step with every value in memory of
+// its own. All that reads a variable sees what it was when the step began.
 func naive(t *testing.T, p *program.Program) []float64 {
 	t.Helper()
 	values := make([][]byte, len(p.Values))
@@ -86,15 +93,39 @@ func naive(t *testing.T, p *program.Program) []float64 {
 			t.Fatal(err)
 		}
 	}
+	next := make([][]byte, len(p.Variables))
+	for i := range p.Variables {
+		next[i] = kernel.Bytes(make([]int64, (p.Variables[i].Bytes()+7)/8))
+		p.Fill(kernel.Floats(next[i]), program.VariableID(i), 1)
+	}
+	for range 3 {
+		step(t, p, values, next)
+	}
+	var out []float64
+	for _, f := range p.Fetches {
+		out = append(out, float64(kernel.Floats(values[f.Value])[0]))
+	}
+	return out
+}
+
+func step(t *testing.T, p *program.Program, values, next [][]byte) {
+	t.Helper()
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == program.OpVariable {
+			copy(values[n.Outputs[0]], next[n.Attrs.Variable])
+		}
+	}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if n.Op == program.OpVariable {
-			p.Fill(kernel.Floats(values[n.Outputs[0]]), n.Attrs.Variable, 1)
 			continue
 		}
 		c := kernel.Call{Program: p, Node: n}
-		for _, v := range n.Inputs {
+		for k, v := range n.Inputs {
 			c.In = append(c.In, values[v])
+			if d, _ := program.Lookup(n.Op); k == 0 && d.Stateful {
+				c.In[0] = next[n.Attrs.Variable]
+			}
 		}
 		for _, v := range n.Outputs {
 			c.Out = append(c.Out, values[v])
@@ -103,11 +134,6 @@ func naive(t *testing.T, p *program.Program) []float64 {
 			t.Fatal(err)
 		}
 	}
-	var out []float64
-	for _, f := range p.Fetches {
-		out = append(out, float64(kernel.Floats(values[f.Value])[0]))
-	}
-	return out
 }
 
 func onCard(t *testing.T, p *program.Program, mode exec.Mode, rules []place.Rule) []exec.Metric {
