@@ -315,6 +315,10 @@ func (b *Builder) node(name string, op Op, a Attrs, inputs []ValueID, role Role)
 	}
 	id := NodeID(len(b.p.Nodes))
 	for i, s := range specs {
+		if !sound(s.DType, s.Shape) {
+			b.fail(mismatch(&b.p, &n, "output %d cannot be: %s%s", i, s.DType, s.Shape))
+			return nothing[:]
+		}
 		v := Value{Name: n.Name, DType: s.DType, Shape: s.Shape, Producer: id, Index: i, Variable: None, Role: role}
 		if i > 0 {
 			v.Name += ":" + strconv.Itoa(i)

@@ -127,7 +127,7 @@ func workspaceConv2D(p *Program, n *Node) int64 {
 		return 0
 	}
 	sample := w.Columns() * in(p, n, 0).DType.Size()
-	return sample * max(1, min(w.N, workspaceLimit/sample))
+	return sample * max(1, min(w.N, workspaceLimit/max(1, sample)))
 }
 
 // Pointwise says whether the unrolled image is the image itself.

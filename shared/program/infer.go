@@ -77,10 +77,8 @@ func made(p *Program, n *Node, want int) error {
 	if n.Attrs.DType >= numDTypes {
 		return mismatch(p, n, "element type %d does not exist", n.Attrs.DType)
 	}
-	for _, d := range n.Attrs.Shape {
-		if d < 0 {
-			return mismatch(p, n, "shape %s", n.Attrs.Shape)
-		}
+	if !sound(n.Attrs.DType, n.Attrs.Shape) {
+		return mismatch(p, n, "a tensor of shape %s cannot be", n.Attrs.Shape)
 	}
 	return nil
 }

@@ -10,13 +10,14 @@ func inferTranspose(p *Program, n *Node) ([]Spec, error) {
 	}
 	x := in(p, n, 0)
 	s := make(Shape, len(x.Shape))
-	for i, a := range n.Attrs.Axes {
-		if len(n.Attrs.Axes) != len(s) || a < 0 || int(a) >= len(s) || slices.Contains(n.Attrs.Axes[:i], a) {
-			return nil, mismatch(p, n, "%s is no order of the dimensions", Shape(n.Attrs.Axes))
+	ok := len(n.Attrs.Axes) == len(s)
+	for i := 0; ok && i < len(s); i++ {
+		a := n.Attrs.Axes[i]
+		if ok = a >= 0 && a < int64(len(s)) && !slices.Contains(n.Attrs.Axes[:i], a); ok {
+			s[i] = x.Shape[a]
 		}
-		s[i] = x.Shape[a]
 	}
-	if len(n.Attrs.Axes) != len(s) {
+	if !ok {
 		return nil, mismatch(p, n, "%s is no order of the dimensions", Shape(n.Attrs.Axes))
 	}
 	return one(x.DType, s), nil
@@ -28,7 +29,7 @@ func axis(p *Program, n *Node, want int) (int, error) {
 		return 0, mismatch(p, n, "needs %d numbers in Axes, has %s", want, Shape(n.Attrs.Axes))
 	}
 	a := n.Attrs.Axes[0]
-	if a < 0 || int(a) >= len(in(p, n, 0).Shape) {
+	if a < 0 || a >= int64(len(in(p, n, 0).Shape)) {
 		return 0, mismatch(p, n, "axis %d does not exist", a)
 	}
 	return int(a), nil
@@ -54,6 +55,9 @@ func inferConcat(p *Program, n *Node) ([]Spec, error) {
 	return one(x.DType, s), nil
 }
 
+// maxParts bounds the outputs of one Split.
+const maxParts = 1 << 16
+
 func inferSplit(p *Program, n *Node) ([]Spec, error) {
 	if err := arity(p, n, 1); err != nil {
 		return nil, err
@@ -63,8 +67,8 @@ func inferSplit(p *Program, n *Node) ([]Spec, error) {
 		return nil, err
 	}
 	x, parts := in(p, n, 0), n.Attrs.Axes[1]
-	if parts < 1 || parts > max(1, x.Shape[a]) || x.Shape[a]%parts != 0 {
-		return nil, mismatch(p, n, "dimension %d cannot be cut into %d equal parts", a, parts)
+	if parts < 1 || parts > min(maxParts, max(1, x.Shape[a])) || x.Shape[a]%parts != 0 {
+		return nil, mismatch(p, n, "dimension %d cannot be cut into %d equal parts, at most %d", a, parts, maxParts)
 	}
 	s := slices.Clone(x.Shape)
 	s[a] /= parts
@@ -86,17 +90,22 @@ func inferSlice(p *Program, n *Node) ([]Spec, error) {
 	return one(x.DType, at.Shape), nil
 }
 
+// fits says whether a number of elements is one that a tensor may have.
+func fits(n int64) bool { return n >= 0 && n <= maxElements }
+
 func inferPad(p *Program, n *Node) ([]Spec, error) {
 	if err := numbers(p, n, 1); err != nil {
 		return nil, err
 	}
 	x, at := in(p, n, 0), &n.Attrs
 	s := slices.Clone(x.Shape)
-	for d := range s {
-		if len(at.Begin) != len(s) || len(at.End) != len(s) || at.Begin[d] < 0 || at.End[d] < 0 {
-			return nil, mismatch(p, n, "cannot add %s before and %s after", Shape(at.Begin), Shape(at.End))
-		}
+	ok := len(at.Begin) == len(s) && len(at.End) == len(s)
+	for d := 0; ok && d < len(s); d++ {
+		ok = fits(at.Begin[d]) && fits(at.End[d])
 		s[d] += at.Begin[d] + at.End[d]
+	}
+	if !ok {
+		return nil, mismatch(p, n, "cannot add %s before and %s after", Shape(at.Begin), Shape(at.End))
 	}
 	return one(x.DType, s), nil
 }
@@ -107,11 +116,13 @@ func inferTile(p *Program, n *Node) ([]Spec, error) {
 	}
 	x := in(p, n, 0)
 	s := slices.Clone(x.Shape)
-	for d := range s {
-		if len(n.Attrs.Axes) != len(s) || n.Attrs.Axes[d] < 1 {
-			return nil, mismatch(p, n, "cannot be repeated %s times", Shape(n.Attrs.Axes))
-		}
+	ok := len(n.Attrs.Axes) == len(s)
+	for d := 0; ok && d < len(s); d++ {
+		ok = n.Attrs.Axes[d] >= 1 && fits(n.Attrs.Axes[d])
 		s[d] *= n.Attrs.Axes[d]
+	}
+	if !ok {
+		return nil, mismatch(p, n, "cannot be repeated %s times", Shape(n.Attrs.Axes))
 	}
 	return one(x.DType, s), nil
 }

@@ -117,7 +117,7 @@ func inferAll(p *Program, n *Node) ([]Spec, error) {
 func reduced(p *Program, n *Node) ([]Spec, error) {
 	x := in(p, n, 0)
 	for i, a := range n.Attrs.Axes {
-		if a < 0 || int(a) >= len(x.Shape) || slices.Contains(n.Attrs.Axes[:i], a) {
+		if a < 0 || a >= int64(len(x.Shape)) || slices.Contains(n.Attrs.Axes[:i], a) {
 			return nil, mismatch(p, n, "axis %d does not exist or comes twice", a)
 		}
 	}

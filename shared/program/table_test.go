@@ -350,6 +350,8 @@ func TestWrongAttributesAreErrors(t *testing.T) {
 		"split unevenly":                 {op: OpSplit, a: Attrs{Axes: []int64{1, 2}}, in: r(x23)},
 		"split into none":                {op: OpSplit, a: Attrs{Axes: []int64{1, 0}}, in: r(x23)},
 		"split nothing into very many":   {op: OpSplit, a: Attrs{Axes: []int64{0, 1 << 60}}, in: r(Shape{0})},
+		"split into too many":            {op: OpSplit, a: Attrs{Axes: []int64{0, 1 << 20}}, in: r(Shape{1 << 20})},
+		"a result too large":             {op: OpTile, a: Attrs{Axes: []int64{1 << 40, 1 << 40}}, in: r(x23)},
 		"split, no count":                {op: OpSplit, a: Attrs{Axes: []int64{1}}, in: r(x23)},
 		"slice beyond":                   {op: OpSlice, a: Attrs{Begin: []int64{0, 2}, Shape: Shape{2, 2}}, in: r(x23)},
 		"slice far beyond":               {op: OpSlice, a: Attrs{Begin: []int64{0, 1 << 62}, Shape: Shape{2, 1 << 62}}, in: r(x23)},
