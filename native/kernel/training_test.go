@@ -119,3 +119,72 @@ func TestTrainingIsReproducible(t *testing.T) {
 		t.Errorf("loss %v and %v, accuracy %v and %v", loss1, loss2, acc1, acc2)
 	}
 }
+
+// Every kind of model learns: ResNet-50 on small images, the two-layer BERT,
+// the LSTM language model, LeNet in other precisions, with its loss scale in
+// float16. No value is NaN or infinite on the way.
+func TestLossFallsInEveryKindOfModel(t *testing.T) {
+	for _, c := range []struct {
+		model   string
+		opt     zoo.Options
+		samples int // that are seen, again and again
+		steps   int
+		below   float64 // how much of the first losses the last ones may be
+	}{
+		{"resnet50", zoo.Options{Batch: 4, Image: 32, Classes: 10, Optimizer: "sgd", LearningRate: 0.01}, 4, 4, 0.8},
+		{"bert-2layer", zoo.Options{Batch: 8, Optimizer: "adam", LearningRate: 1e-3}, 32, 32, 0.7},
+		{"lstm", zoo.Options{Batch: 4, Sequence: 12, Optimizer: "adam", LearningRate: 1e-2}, 1000, 8, 0.7},
+		{"lenet5", zoo.Options{Batch: 16, Optimizer: "adam", Precision: "mixed_float16"}, 1000, 16, 0.5},
+		{"lenet5", zoo.Options{Batch: 16, Optimizer: "adam", Precision: "mixed_bfloat16"}, 1000, 16, 0.5},
+		{"lenet5", zoo.Options{Batch: 16, Optimizer: "adam", Precision: "float64"}, 1000, 16, 0.5},
+		{"mlp-8", zoo.Options{Batch: 32, Optimizer: "adam", LearningRate: 1e-2}, 1000, 60, 0.8},
+	} {
+		t.Run(c.model+" "+c.opt.Precision, func(t *testing.T) {
+			c.opt.Train = true
+			first, last := losses(t, c.model, c.opt, c.samples, c.steps)
+			t.Logf("loss from %.3f to %.3f in %d steps", first, last, c.steps)
+			if !(last < c.below*first) {
+				t.Errorf("loss from %.3f to %.3f", first, last)
+			}
+		})
+	}
+}
+
+// losses trains and gives the mean loss of the first and of the last quarter
+// of the steps.
+func losses(tb testing.TB, model string, opt zoo.Options, samples, steps int) (first, last float64) {
+	tb.Helper()
+	b, err := zoo.Build(model, opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	digits, err := dataset.Training()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	data := digits.For(b.Inputs)
+	m := newMachine(tb, b.Program, 1)
+	m.numerics = true
+	quarter := max(1, steps/4)
+	elements := make([]int32, opt.Batch)
+	for s := range steps {
+		for i := range elements {
+			elements[i] = int32((s*opt.Batch + i) % samples)
+		}
+		for i, v := range b.Program.Inputs {
+			if err := data.Fill(elements, i, &b.Program.Values[v], m.values[v]); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		m.step(tb)
+		m.advance()
+		loss := float64(m.fetch(tb, "loss")[0])
+		if s < quarter {
+			first += loss / float64(quarter)
+		}
+		if s >= steps-quarter {
+			last += loss / float64(quarter)
+		}
+	}
+	return first, last
+}
