@@ -17,6 +17,92 @@ var endings = map[string]struct {
 }{
 	"oom-batch.yaml":     {event.EndOutOfMemory, event.OOMFull},
 	"fragmentation.yaml": {event.EndOutOfMemory, event.OOMFragmented},
+
+	"oom-model.yaml":          {event.EndOutOfMemory, event.OOMFull},
+	"oom-resnet.yaml":         {event.EndOutOfMemory, event.OOMFull},
+	"wasteful-dtype.yaml":     {event.EndOutOfMemory, event.OOMFull},
+	"unet-fragmentation.yaml": {event.EndOutOfMemory, event.OOMFragmented},
+	"leak.yaml":               {event.EndOutOfMemory, event.OOMFull},
+}
+
+// remedies are changes that let an example run which fails without, or fail
+// which runs.
+var remedies = map[string]struct {
+	path, value string
+	ends        event.EndReason
+}{
+	"oom-model.yaml":          {"model", "gpt2-medium", event.EndDone},
+	"oom-resnet.yaml":         {"batch", "64", event.EndDone},
+	"wasteful-dtype.yaml":     {"train.precision", "float32", event.EndDone},
+	"unet-fragmentation.yaml": {"image", "576", event.EndDone},
+	"leak.yaml":               {"keep", "", event.EndDone},
+	"bert-checkpoint.yaml":    {"train.checkpoint", "none", event.EndOutOfMemory},
+	"mixed-precision.yaml":    {"train.precision", "float32", event.EndOutOfMemory},
+	"swap.yaml":               {"train.swap", "none", event.EndOutOfMemory},
+	"resnet50.yaml":           {"batch", "192", event.EndOutOfMemory},
+}
+
+func TestRemediesDoWhatTheExamplesSay(t *testing.T) {
+	for name, r := range remedies {
+		w := read(t, name)
+		if err := w.Set(r.path, r.value); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		res, err := launch.Run(w, launch.Options{})
+		if err != nil || res.Reason != r.ends {
+			t.Errorf("%s with %s=%s: %v, %s (%s), want %s", name, r.path, r.value, err, res.Reason, res.Message, r.ends)
+		}
+	}
+}
+
+// What an example is about takes a large part of its time: the wait for one
+// thread, and what crosses the bus.
+func TestBottlenecksAreThere(t *testing.T) {
+	for _, c := range []struct{ name, path, value string }{
+		{"cpu-bottleneck.yaml", "input.map.parallel", "16"},
+		{"stall.yaml", "input.map.parallel", "8"},
+		{"copies.yaml", "placement.rules", "none"},
+		{"transfers.yaml", "placement.rules", "none"},
+	} {
+		w := read(t, c.name)
+		slow, err := launch.Run(w, launch.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Set(c.path, c.value); err != nil {
+			t.Fatal(err)
+		}
+		fast, err := launch.Run(w, launch.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d ms, with %s=%s %d ms", c.name, slow.Nanos/1e6, c.path, c.value, fast.Nanos/1e6)
+		if fast.Nanos > slow.Nanos*9/10 {
+			t.Errorf("%s: %d ns, and %d with %s=%s: hardly a bottleneck", c.name, slow.Nanos, fast.Nanos, c.path, c.value)
+		}
+	}
+}
+
+// A leak holds more every step, by the bytes of what is kept and of what the
+// chunks around it waste.
+func TestLeakGrowsByWhatIsKept(t *testing.T) {
+	w := read(t, "leak.yaml")
+	var peaks []int64
+	for _, steps := range []int{10, 20, 30} {
+		w.Steps = steps
+		res, err := launch.Run(w, launch.Options{})
+		if err != nil || res.Reason != event.EndDone {
+			t.Fatalf("%v %s", err, res.Message)
+		}
+		peaks = append(peaks, res.Devices[1].PeakInUse)
+	}
+	const kept = 10 * 256 * 28 * 28 * 6 * 4
+	for i := range 2 {
+		if grown := peaks[i+1] - peaks[i]; grown < kept*9/10 || grown > kept*13/10 {
+			t.Errorf("ten steps more hold %d bytes more, want about %d", grown, kept)
+		}
+	}
 }
 
 func read(t *testing.T, name string) api.Workload {

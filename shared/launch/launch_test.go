@@ -49,7 +49,12 @@ func holdTo(t *testing.T, file string, cases []HashCase, end func(HashCase, Resu
 	for _, c := range cases {
 		table := new(event.Strings)
 		h := eventhash.New(table)
-		res, err := Run(c.Workload, Options{Strings: table, Sink: h})
+		res, err := Run(c.Workload, Options{Strings: table, Sink: event.SinkFunc(func(e *event.Event) {
+			h.Emit(e)
+			if e.Kind == event.Log && strings.HasPrefix(table.At(e.Text), "placement rule") {
+				t.Errorf("%s: %s", c.Name, table.At(e.Text)) // the case does not do what its name says
+			}
+		})})
 		if err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}

@@ -163,9 +163,9 @@ var pairSizes = map[string]struct {
 	"resnet50-v1.5": {1, 32, 0, false, "block3"},
 	"unet":          {1, 32, 0, false, "down2"},
 	"vit-b16":       {1, 32, 0, false, "block3"},
-	"bert-2layer":   {2, 0, 8, true, "block2"},
-	"bert-base":     {1, 0, 8, false, "block3"},
-	"bert-base-tf1": {1, 0, 8, false, "block3"},
+	"bert-2layer":   {2, 0, 8, true, "layer2"},
+	"bert-base":     {1, 0, 8, false, "layer3"},
+	"bert-base-tf1": {1, 0, 8, false, "layer3"},
 	"gpt2":          {1, 0, 8, false, "block3"},
 	"lstm":          {2, 0, 8, false, "lstm"},
 }

@@ -1,7 +1,8 @@
 package rerun
 
 // demo is a workload one click away, as fields. Each is one of the example
-// workloads, which a test holds it to; the module cannot read their YAML.
+// workloads, which a test holds it to; the module cannot read their YAML. The
+// examples are more: these are the most telling, so that the menu stays short.
 type demo struct{ id, title, text, fields string }
 
 const (
@@ -10,6 +11,8 @@ const (
 	stages = "input.source=digits\ninput.map.parallel=4\ninput.map.cost=4us\ninput.shuffle=512\ninput.prefetch=2\n"
 	plain  = "input.source=digits\ninput.shuffle=512\ninput.prefetch=2\n"
 
+	t4    = "devices.0.kind=gpu\ndevices.0.preset=t4-16g\n"
+	sides = ",448,560,480,544,512"
 	sizes = "130,157,103,121,148,176,121,185,157,185,248,257,248,239,284,302,212,230,330,284,266,330,257,"
 )
 
@@ -40,8 +43,28 @@ var demos = []demo{
 			"placement.soft=true\nplacement.rules.0.match=conv2/*\nplacement.rules.0.device=/CPU:0\n",
 	},
 	{
-		"mlp", "Mostly parameters", "A multilayer perceptron: parameters and optimizer state outweigh activations.",
-		"name=mlp\nmodel=mlp\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.learning_rate=0.0005\nbatch=64\nsteps=100\n" + card + "devices.0.growth=true\n" + plain,
+		"leak", "A list that only grows", "Activations kept by accident: each step holds more, until nothing is left.",
+		"name=leak\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=256\nsteps=60\nkeep=conv1/Tanh\n" + plain + card + "devices.0.growth=true\n",
+	},
+	{
+		"resnet50", "ResNet-50 on 16 GB", "A batch of 32 fits. Try 192, mixed precision, recomputing, swapping.",
+		"name=resnet50\nmodel=resnet50\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.precision=float32\nbatch=32\nsteps=20\ninput.source=synthetic\ninput.map.parallel=4\n" +
+			"input.map.cost=300us\ninput.shuffle=1024\ninput.prefetch=auto\n" + t4,
+	},
+	{
+		"unet-fragmentation", "U-Net in pieces", "Eager, growing, images of many sides: the largest no longer finds a place.",
+		"name=unet-fragmentation\nmodel=unet\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=4\nimage=576" + sides + sides + sides + sides + "\nsteps=42\n" +
+			"input.source=synthetic\ninput.map.parallel=8\ninput.map.cost=300us\ninput.prefetch=2\n" + t4 + "devices.0.growth=true\ndevices.0.held=7580MiB\n",
+	},
+	{
+		"wasteful-dtype", "Twice the bytes", "float64 fills the card. float32 leaves half of it.",
+		"name=wasteful-dtype\nmodel=resnet50\nmode=graph\ntrain=on\ntrain.optimizer=adam\ntrain.precision=float64\nbatch=96\nsteps=2\n" +
+			"input.source=synthetic\ninput.map.parallel=8\ninput.map.cost=300us\ninput.prefetch=2\n" + t4,
+	},
+	{
+		"bert-checkpoint", "Recompute to fit", "BERT keeps every second layer's output only. Without that the batch does not fit.",
+		"name=bert-checkpoint\nmodel=bert-base\nmode=graph\ntrain=on\ntrain.optimizer=adamw\ntrain.checkpoint=2\nbatch=48\nsequence=256\nsteps=4\n" +
+			"input.source=synthetic\ninput.prefetch=2\n" + t4,
 	},
 	{
 		"two-runs", "Two runs, one card", "Start it twice on the agent: the first takes the card, the second fails.",

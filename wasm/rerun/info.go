@@ -35,19 +35,46 @@ func (s *Session) Info() string {
 	return f.Encode()
 }
 
+// layerNames are the layers of each model, "block*3" for block1 to block3:
+// building all models to look them up would hold up the page for a second. A
+// test holds them to the zoo.
+var layerNames = map[string]string{
+	"mlp":            "dense*2 logits",
+	"mlp-128":        "dense1 logits",
+	"mlp-8":          "dense1 logits",
+	"conv-2":         "conv*2 logits",
+	"lenet5":         "conv*2 dense*2 logits",
+	"vgg16":          "block*5 fc*2 logits",
+	"resnet18":       "stem block*8 logits",
+	"resnet50":       "stem block*16 logits",
+	"resnet50-torch": "stem block*16 logits",
+	"resnet50-v1.5":  "stem block*16 logits",
+	"unet":           "down*4 bottom up4 up3 up2 up1 logits",
+	"vit-b16":        "embeddings block*12 norm logits",
+	"bert-2layer":    "embeddings layer*2 pooler classifier",
+	"bert-base":      "embeddings layer*12 pooler classifier",
+	"bert-large":     "embeddings layer*24 pooler classifier",
+	"bert-base-tf1":  "embeddings layer*12 pooler classifier",
+	"bert-large-tf1": "embeddings layer*24 pooler classifier",
+	"gpt2":           "embeddings block*12 norm",
+	"gpt2-medium":    "embeddings block*24 norm",
+	"gpt2-large":     "embeddings block*36 norm",
+	"gpt2-xl":        "embeddings block*48 norm",
+	"lstm":           "embedding lstm logits",
+}
+
 // layers are the first parts of the names of a model's variables, which is
 // what placement rules are written for.
 func layers(model string) (out []string) {
-	p, err := zoo.Program(model, zoo.Options{Batch: 1})
-	if err != nil {
-		return nil
-	}
-	seen := map[string]bool{}
-	for i := range p.Variables {
-		name, _, _ := strings.Cut(p.Variables[i].Name, "/")
-		if !seen[name] {
-			seen[name] = true
+	for name := range strings.FieldsSeq(layerNames[model]) {
+		base, count, many := strings.Cut(name, "*")
+		if !many {
 			out = append(out, name)
+			continue
+		}
+		n, _ := strconv.Atoi(count) // of the table above
+		for i := range n {
+			out = append(out, base+strconv.Itoa(i+1))
 		}
 	}
 	return out

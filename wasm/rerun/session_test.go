@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"tideline/protocol/eventhash"
 	"tideline/protocol/timeline"
 	"tideline/shared/launch"
+	"tideline/shared/zoo"
 )
 
 const tiny = "model=lenet5\nmode=graph\ntrain=on\ntrain.optimizer=adam\nbatch=16\nsteps=4\ndevices.0.kind=gpu\ndevices.0.preset=lab-256m\n"
@@ -28,12 +30,9 @@ func fields(t *testing.T, text string) event.Fields {
 // TestEveryDemoIsAnExample holds the demos to the example workloads, field by
 // field.
 func TestEveryDemoIsAnExample(t *testing.T) {
-	names, err := examples.Files.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(names) != len(demos) {
-		t.Errorf("%d demos, %d examples", len(demos), len(names))
+	const most = 12
+	if len(demos) > most {
+		t.Errorf("%d demos are more than a menu can bear (%d)", len(demos), most)
 	}
 	for _, d := range demos {
 		f, err := event.ParseFields(d.fields)
@@ -161,9 +160,27 @@ func TestARunCanBeStopped(t *testing.T) {
 func TestInfoNamesWhatThereIs(t *testing.T) {
 	var s Session
 	f := fields(t, s.Info())
-	for _, key := range []string{"models.1.layers", "presets.0.title", "demos.0.fields"} {
+	for _, key := range []string{"models.1.layers", "models.21.layers", "presets.0.title", "demos.0.fields"} {
 		if f.Text(key) == "" {
 			t.Errorf("no %s", key)
+		}
+	}
+}
+
+func TestLayersAreThoseOfTheModels(t *testing.T) {
+	for _, m := range zoo.Names() {
+		p, err := zoo.Program(m, zoo.Options{Batch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for i := range p.Variables {
+			if name, _, _ := strings.Cut(p.Variables[i].Name, "/"); !slices.Contains(want, name) {
+				want = append(want, name)
+			}
+		}
+		if got := layers(m); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", m, got, want)
 		}
 	}
 }
