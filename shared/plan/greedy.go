@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -76,18 +77,23 @@ func Greedy(p *Problem, by Method) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return g.plan(g.order(by.Order), by.Placement, nil), nil
+	plan, _ := g.plan(g.order(by.Order), by.Placement, nil)
+	return plan, nil
 }
 
 // BestGreedy runs all ten and returns the lowest plan with the method that
-// found it, the first of those that are equal.
+// found it, the first of those that are equal. It is done early at a plan that
+// no other can beat.
 func BestGreedy(p *Problem) (Plan, Method, error) {
-	g, err := newGreedy(p)
-	if err != nil {
+	r := &minimizer{}
+	var err error
+	if r.greedy, err = newGreedy(p); err != nil {
 		return Plan{}, Method{}, err
 	}
-	best, by := g.best(nil, nil)
-	return best, by, nil
+	r.o.Nodes = math.MaxInt64
+	r.Floor = r.floor()
+	r.tryGreedy()
+	return r.Plan, r.First, nil
 }
 
 // greedy is what the planners of one problem share.
@@ -130,54 +136,29 @@ func (g *greedy) checkFixed() error {
 	return nil
 }
 
-// best runs the ten, or fewer once stop says so, and tells of each plan that
-// is lower than those before. The first one is always made.
-func (g *greedy) best(stop func() bool, found func(Plan, Method)) (Plan, Method) {
-	var best Plan
-	var by Method
-	load := g.load()
-	for o := range orderNames {
-		order := g.order(Order(o))
-		for pl := range placementNames {
-			if best.Offsets != nil && (best.Height == load || stop != nil && stop()) {
-				return best, by
-			}
-			plan := g.plan(order, Placement(pl), nil)
-			if best.Offsets == nil || plan.Height < best.Height {
-				best, by = plan, Method{Order(o), Placement(pl)}
-				if found != nil {
-					found(best, by)
-				}
-			}
-		}
-	}
-	return best, by
-}
-
 // plan places the buffers of an order one by one, the fixed ones before all.
-// Offsets are written into the slice given, where it is not nil.
-func (g *greedy) plan(order []int32, where Placement, offsets []int64) Plan {
-	if offsets == nil {
-		offsets = make([]int64, len(g.p.Buffers))
-	}
+// It is not ok if stop said so meanwhile; a stop of nil never does.
+func (g *greedy) plan(order []int32, where Placement, stop func() bool) (plan Plan, ok bool) {
+	offsets := make([]int64, len(g.p.Buffers))
 	g.index.reset()
 	for _, i := range g.fixed {
 		offsets[i] = g.p.Buffers[i].Offset
 		g.index.put(g.of(int(i)), offsets[i])
 	}
-	for _, i := range order {
+	for k, i := range order {
 		b := &g.p.Buffers[i]
 		if b.Fixed {
 			continue
 		}
-		spans := g.of(int(i))
-		offsets[i] = 0
-		if len(spans) > 0 {
+		if k&127 == 127 && stop != nil && stop() {
+			return Plan{}, false
+		}
+		if spans := g.of(int(i)); len(spans) > 0 {
 			offsets[i] = g.index.find(spans, b.Size, b.align(), where)
 			g.index.put(spans, offsets[i])
 		}
 	}
-	return Plan{offsets, g.p.height(offsets)}
+	return Plan{offsets, g.p.height(offsets)}, true
 }
 
 // order sorts the buffers by an order's keys.

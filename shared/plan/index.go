@@ -26,6 +26,7 @@ type index struct {
 type cursor struct {
 	list      []stretch
 	low, high int64
+	lowest    int64 // what the first stretch forbids begins behind this
 }
 
 func newIndex(sections int) *index {
@@ -106,7 +107,7 @@ func (x *index) gather(spans []span) {
 	x.cursors = x.cursors[:0]
 	add := func(list []stretch, s span) {
 		if len(list) > 0 {
-			x.cursors = append(x.cursors, cursor{list, s.low, s.high})
+			x.cursors = append(x.cursors, cursor{list: list, low: s.low, high: s.high})
 		}
 	}
 	for _, s := range spans {
@@ -138,59 +139,77 @@ func (x *index) gather(spans []span) {
 // find returns an offset for a buffer of these spans.
 func (x *index) find(spans []span, size, align int64, where Placement) int64 {
 	x.gather(spans)
+	x.heapify()
 	var top int64
 	best, bestGap := int64(-1), int64(math.MaxInt64)
-	for {
-		top = x.climb(top)
-		next, above := x.above()
-		at := roundUp(top, align)
-		if next < 0 || above >= at {
-			if next < 0 || where == First {
-				if best >= 0 {
-					return best
-				}
+	for len(x.cursors) > 0 {
+		c := &x.cursors[0]
+		// The largest offset with room under the next stretch; in bytes, the gap
+		// reaches from top to room + size.
+		if room, at := c.lowest, roundUp(top, align); room >= at {
+			if where == First {
 				return at
 			}
-			// In bytes, the gap reaches from top to above + size.
-			if gap := above + size - top; gap < bestGap {
+			if gap := room + size - top; gap < bestGap {
 				best, bestGap = at, gap
 			}
 		}
-		c := &x.cursors[next]
-		top = c.list[0].hi - c.low
+		top = max(top, c.list[0].hi-c.low)
+		x.next(top)
 	}
+	if best >= 0 {
+		return best
+	}
+	return roundUp(top, align)
 }
 
-// climb raises an offset until no stretch forbids it, and leaves each cursor
-// at its first stretch above.
-func (x *index) climb(top int64) int64 {
-	for calm := 0; calm < len(x.cursors); {
-		for k := range x.cursors {
-			c := &x.cursors[k]
-			calm++
-			for len(c.list) > 0 {
-				if end := c.list[0].hi - c.low; end > top {
-					if c.list[0].lo-c.high >= top {
-						break
-					}
-					top, calm = end, 0
-				}
-				c.list = c.list[1:]
-			}
-		}
-	}
-	return top
-}
-
-// above returns the cursor with the lowest stretch above, and the largest
-// offset with room under it; -1 if there is none.
-func (x *index) above() (next int, offset int64) {
-	next, offset = -1, math.MaxInt64
+// heapify puts the cursors in heap order, that of the lowest stretch first.
+func (x *index) heapify() {
 	for k := range x.cursors {
 		c := &x.cursors[k]
-		if len(c.list) > 0 && c.list[0].lo-c.high < offset {
-			next, offset = k, c.list[0].lo-c.high
-		}
+		c.lowest = c.list[0].lo - c.high
 	}
-	return next, offset
+	for k := len(x.cursors)/2 - 1; k >= 0; k-- {
+		x.sink(k)
+	}
+}
+
+// next moves the first cursor on to a stretch that reaches above top.
+func (x *index) next(top int64) {
+	c := &x.cursors[0]
+	list := c.list[1:]
+	for len(list) > 0 && list[0].hi-c.low <= top {
+		list = list[1:]
+	}
+	if len(list) > 0 {
+		c.list, c.lowest = list, list[0].lo-c.high
+	} else {
+		last := len(x.cursors) - 1
+		x.cursors[0] = x.cursors[last]
+		x.cursors = x.cursors[:last]
+	}
+	x.sink(0)
+}
+
+func (x *index) sink(k int) {
+	heap := x.cursors
+	if k >= len(heap) {
+		return
+	}
+	c := heap[k]
+	for {
+		child := 2*k + 1
+		if child >= len(heap) {
+			break
+		}
+		if child+1 < len(heap) && heap[child+1].lowest < heap[child].lowest {
+			child++
+		}
+		if heap[child].lowest >= c.lowest {
+			break
+		}
+		heap[k] = heap[child]
+		k = child
+	}
+	heap[k] = c
 }
