@@ -27,23 +27,23 @@ type Swap struct {
 	Mode SwapMode
 	// Match are patterns for the names of the ops whose results SwapManual
 	// moves, in which * stands for any text; none takes every op. Above leaves
-	// out results of fewer bytes.
+	// out results of fewer bytes; what Grappler leaves out is left out anyway.
 	Match []string
 	Above int64
 	// Ahead is how many nodes before its first reader SwapManual begins to
-	// bring a tensor back, at least 1; 0 is DefaultAhead.
+	// bring a tensor back, at least 1; 0 is as many as take the time of the
+	// copy by Nanos, and no fewer than DefaultAhead.
 	Ahead int
 	// DeviceBytes is what SwapHeuristics must fit.
 	DeviceBytes int64
-	// Nanos is the modelled time of a node, for SwapHeuristics; nil counts
-	// FLOPs and moved bytes.
+	// Nanos is the modelled time of a node; nil counts FLOPs and moved bytes.
 	Nanos func(*program.Program, *program.Node) int64
 	// Eager takes program order for the order of the step, instead of the
 	// graph executor's.
 	Eager bool
 }
 
-// DefaultAhead is the prefetch distance in nodes where none is given.
+// DefaultAhead is the least prefetch distance in nodes where none is given.
 const DefaultAhead = 4
 
 // What Grappler's heuristic leaves alone, and the link it plans with.
@@ -230,6 +230,7 @@ func (s *Swap) manual(p *program.Program) (*program.Program, int, error) {
 		return nil, 0, fmt.Errorf("swap %d nodes ahead: must be at least 1", s.Ahead)
 	}
 	t := s.timetable(p)
+	start := s.times(t)
 	g := edit(p)
 	back := func(r program.NodeID) bool { return p.Nodes[r].Phase == program.Backward }
 	pairs := 0
@@ -237,7 +238,7 @@ func (s *Swap) manual(p *program.Program) (*program.Program, int, error) {
 		b := program.ValueID(v)
 		x, ok := t.trip(b, back)
 		from := p.Values[v].Producer
-		if !ok || p.Values[v].Bytes() < max(s.Above, 1) || p.Nodes[from].Phase != program.Forward {
+		if !ok || p.Values[v].Bytes() < max(s.Above, smallestSwap+1) || p.Nodes[from].Phase != program.Forward {
 			continue
 		}
 		if len(s.Match) > 0 && !matchAny(s.Match, p.Nodes[from].Name) {
@@ -245,6 +246,9 @@ func (s *Swap) manual(p *program.Program) (*program.Program, int, error) {
 		}
 		if x.trigger = x.first - 1 - ahead; x.trigger <= x.last {
 			continue // it would come back at once
+		}
+		if s.Ahead == 0 {
+			x.trigger = t.begin(x, start, x.trigger, x.last+1)
 		}
 		if err := t.swap(g, x, back); err != nil {
 			return nil, 0, fmt.Errorf("swap %s: %w", p.Name, err)
@@ -308,14 +312,7 @@ func (s *Swap) round(p *program.Program) (*program.Program, int, error) {
 // candidates lists what lives over the peak, best first: made long before it
 // and used long after it, by few.
 func (s *Swap) candidates(t *timetable, peak int, back func(program.NodeID) bool) []trip {
-	nanos := s.Nanos
-	if nanos == nil {
-		nanos = roughNanos
-	}
-	start := make([]int64, len(t.order)+1)
-	for i, id := range t.order {
-		start[i+1] = start[i] + nanos(t.p, &t.p.Nodes[id])
-	}
+	start := s.times(t)
 	var out []trip
 	for v := range t.p.Values {
 		x, ok := t.trip(program.ValueID(v), back)
@@ -327,16 +324,36 @@ func (s *Swap) candidates(t *timetable, peak int, back func(program.NodeID) bool
 		if use-made <= shortestSwap {
 			continue
 		}
-		begin := use - t.p.Values[v].Bytes()/linkRate
-		x.trigger = x.first - 1
-		for x.trigger > peak && start[x.trigger+1] > begin {
-			x.trigger--
-		}
+		x.trigger = t.begin(x, start, x.first-1, peak)
 		x.fitness = fitness(made, use, start[peak], x.uses)
 		out = append(out, x)
 	}
 	slices.SortStableFunc(out, func(a, b trip) int { return cmp.Compare(a.fitness, b.fitness) })
 	return out
+}
+
+// times gives when each place of the order begins, by modelled times of nodes
+// one after the other, and when the last ends.
+func (s *Swap) times(t *timetable) []int64 {
+	nanos := s.Nanos
+	if nanos == nil {
+		nanos = roughNanos
+	}
+	start := make([]int64, len(t.order)+1)
+	for i, id := range t.order {
+		start[i+1] = start[i] + nanos(t.p, &t.p.Nodes[id])
+	}
+	return start
+}
+
+// begin gives the place from latest down to earliest behind which the way back
+// must begin to be over when its first reader is due.
+func (t *timetable) begin(x trip, start []int64, latest, earliest int) int {
+	due := start[x.first] - t.p.Values[x.buffer].Bytes()/linkRate
+	for latest > earliest && start[latest+1] > due {
+		latest--
+	}
+	return latest
 }
 
 // fitness is Grappler's measure; the lowest is best.

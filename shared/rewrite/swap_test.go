@@ -111,6 +111,43 @@ func TestSwapInStartsInTime(t *testing.T) {
 	}
 }
 
+// Without a distance asked for, manual swapping begins as early, too, and no
+// later than DefaultAhead nodes before.
+func TestSwapManualStartsInTime(t *testing.T) {
+	p, _ := chain(t, 40, 1<<14, 64) // 4 MiB an output: 0.262 ms on the link
+	order := rewrite.FIFO(p)
+	for _, c := range []struct {
+		nanos int64 // of a node
+		nodes int   // between the trigger and the first reader
+	}{{10_000, 27}, {50_000, 6}, {1_000_000, rewrite.DefaultAhead}} {
+		q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{
+			Mode: rewrite.SwapManual, Match: []string{"layer005/Tanh"}, Nanos: func(*program.Program, *program.Node) int64 { return c.nanos },
+		})
+		if err != nil || pairs != 1 {
+			t.Fatal(pairs, err)
+		}
+		place := map[string]int{} // in the order before
+		for i, n := range order {
+			place[p.Nodes[n].Name] = i
+		}
+		trigger, use := -1, len(order)
+		for i := range q.Nodes {
+			n := &q.Nodes[i]
+			if n.Op == program.OpSwapIn {
+				trigger = place[q.Nodes[n.Control[0]].Name]
+			}
+			for _, v := range n.Inputs {
+				if from := q.Values[v].Producer; from != program.None && q.Nodes[from].Op == program.OpSwapIn {
+					use = min(use, place[n.Name])
+				}
+			}
+		}
+		if got := use - trigger - 1; got != c.nodes {
+			t.Errorf("nodes of %d ns: the way back begins %d nodes ahead, want %d", c.nanos, got, c.nodes)
+		}
+	}
+}
+
 // Manual swapping takes what matches and is large enough, and brings it back
 // the given number of nodes ahead.
 func TestSwapManual(t *testing.T) {
