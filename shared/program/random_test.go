@@ -114,7 +114,7 @@ func tryOp(t *testing.T, c opCase) bool {
 func TestOpsTakeOrRefuseWhateverTheyAreGiven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	taken := map[Op]int{}
-	for range 200 {
+	for range 100 {
 		for _, c := range opCases {
 			if tryOp(t, mutate(rng, c)) {
 				taken[c.op]++
