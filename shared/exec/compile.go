@@ -216,6 +216,10 @@ func (c *compiler) add(id program.NodeID) error {
 		n.workName = c.r.strings.ID(src.Name + " workspace")
 	}
 	c.kernel(&n, def, src)
+	if n.workspace > c.r.cfg.workspaceLimit() {
+		n.workspace = 0
+		n.kernel.Nanos *= withoutWorkspace
+	}
 	n.dispatch = c.dispatch(len(n.in) + len(n.out))
 	me := c.push(n)
 	c.node[id] = me

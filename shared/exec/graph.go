@@ -190,6 +190,9 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	var work bufferID
 	nanos := k.Nanos
 	if n.workspace > 0 {
+		if r.cfg.Autotune && !n.tuned && r.dry == nil && !r.tune(n, in) {
+			return false
+		}
 		q := request{
 			bytes: n.workspace, op: n.name, tensor: n.workName, space: r.memory[n.device],
 			category: event.Temporary, noRetry: true,
@@ -199,7 +202,7 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 		if work != 0 {
 			k.Workspace = r.ref(work)
 		} else {
-			k.Nanos *= 2 // the algorithm without workspace is slower; assumed
+			k.Nanos *= withoutWorkspace
 		}
 	}
 	if r.failed != nil {

@@ -498,3 +498,50 @@ func TestForceGPUCompatibleTakesAllHostMemoryFromThePinnedPool(t *testing.T) {
 		}
 	}
 }
+
+// convolved is a convolution of 1 MiB with a workspace.
+func convolved(b *program.Builder) {
+	k := b.Variable("k", program.Shape{3, 3, 8, 8}, program.Init{Kind: program.InitUniform, Scale: 1})
+	x := b.Op(program.OpConv2D, program.Attrs{Strides: [2]int64{1, 1}, Padding: program.Same}, b.Input("x", program.Float32, program.Shape{8, 64, 64, 8}), k)
+	b.Fetch("z", b.Op(program.OpSum, program.Attrs{}, x))
+}
+
+func TestAutotuningMakesTheFirstStepOfAShapeTakeMore(t *testing.T) {
+	for _, m := range allModes {
+		b := newBenchWith(t, 256*mib, func(c *exec.Config) { c.Mode, c.Autotune = m, true })
+		p := b.compile(convolved)
+		var peaks [3]int64
+		for i := range peaks {
+			b.rt.ClearStats(gpu)
+			b.step(p)
+			peaks[i] = b.rt.Stats(gpu).PeakInUse
+		}
+		if peaks[0] <= peaks[1] || peaks[1] != peaks[2] {
+			t.Errorf("%s: peaks of three steps %v, want the first above the others", m, peaks)
+		}
+	}
+}
+
+func TestAWorkspaceAboveTheLimitIsNotAskedFor(t *testing.T) {
+	time := func(limit int64) (nanos int64, asked bool) {
+		b := newBenchWith(t, 256*mib, func(c *exec.Config) { c.WorkspaceLimit = limit })
+		b.step(b.compile(convolved))
+		b.rt.End(event.EndDone, "")
+		for _, e := range b.events {
+			switch {
+			case b.strings.At(e.Op) == "Conv2D" && e.Kind == event.OpBegin:
+				nanos -= e.Time
+			case b.strings.At(e.Op) == "Conv2D" && e.Kind == event.OpEnd:
+				nanos += e.Time
+			case e.Kind == event.Alloc && b.strings.At(e.Tensor) == "Conv2D workspace":
+				asked = true
+			}
+		}
+		return nanos, asked
+	}
+	fast, asked := time(0)
+	slow, refused := time(mib)
+	if !asked || refused || slow != 2*fast {
+		t.Errorf("limit 4 GiB: asked %v, %d ns; limit 1 MiB: asked %v, %d ns", asked, fast, refused, slow)
+	}
+}

@@ -100,6 +100,7 @@ type node struct {
 	kind      nodeKind
 	alias     bool
 	metadata  bool // reads no contents: Shape
+	tuned     bool // has tried its algorithms, see Config.Autotune
 	kept      bool // its outputs stay referenced, see Config.Keep
 	src       program.NodeID
 	name      event.StringID

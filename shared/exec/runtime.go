@@ -38,6 +38,13 @@ type Config struct {
 	// memory for their steps, beside the one in use and one that is sent; 0: a
 	// step sends its own.
 	PrefetchToDevice int
+	// WorkspaceLimit is the most workspace, in bytes, that a kernel may ask for;
+	// one that wants more does without. 0 is TensorFlow's 4 GiB.
+	WorkspaceLimit int64
+	// Autotune lets a kernel with a workspace try its algorithms when it first
+	// runs on a shape, as cuDNN's do: each asks for another amount, up to
+	// WorkspaceLimit, so that the first step can take more than later ones.
+	Autotune bool
 	// ForceGPUCompatible takes all memory of the host from the pinned pool, if
 	// there is one.
 	ForceGPUCompatible bool
