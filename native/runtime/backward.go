@@ -222,14 +222,14 @@ type scalar struct {
 
 // constHandle is a constant of a gradient function.
 func (rt *Runtime) constHandle(n *program.Node) (*handle, error) {
-	dev, _, err := rt.core.place(nil, n, rt.request(), nil, nil)
+	dev, _, err := rt.place(nil, n, rt.request(), nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	key := scalar{n.Attrs.Value, n.Attrs.DType, rt.devices[dev].Name.String()}
 	h := rt.scalars[key]
 	if h == nil || len(n.Attrs.Shape) > 0 {
-		h, err = rt.core.fill("Const", dev, n.Attrs.DType, n.Attrs.Shape, event.Constant, func(dst []byte) { exec.FillConst(dst, n.Attrs.DType, n.Attrs.Value) })
+		h, err = rt.fill("Const", dev, n.Attrs.DType, n.Attrs.Shape, event.Constant, func(dst []byte) { exec.FillConst(dst, n.Attrs.DType, n.Attrs.Value) })
 		if err != nil || len(n.Attrs.Shape) > 0 {
 			return h, err
 		}

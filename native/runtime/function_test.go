@@ -65,7 +65,13 @@ func TestWhatMakesAnotherTrace(t *testing.T) {
 		{floats(t, rt, []float32{1, 2}, 2)}, // shape
 		{v},                                 // identity
 		{w},
-		{1}, {2}, {1.0}, {"a"}, {true}, {false}, {nil}, // value
+		{1},
+		{2},
+		{1.0},
+		{"a"},
+		{true},
+		{false},
+		{nil},                                // value
 		{x, x},                               // count
 		{[]any{x, 1}},                        // structure
 		{[]*Tensor{x}},                       //

@@ -24,7 +24,6 @@ type handle struct {
 	dtype   program.DType
 	shape   program.Shape
 	mirrors []mirror
-	name    event.StringID
 }
 
 type mirror struct {
@@ -138,7 +137,7 @@ func (t *Tensor) release() {
 	}
 }
 
-// DType, Shape and Bytes say what the tensor is.
+// DType is the type of the elements.
 func (t *Tensor) DType() program.DType { return t.dtype }
 
 // Shape is the extent by dimension.

@@ -26,7 +26,6 @@ type trace struct {
 	devices  []asked               // where values were asked for
 	ops      []traced              // for finding what depends on what
 	writes   []*Variable
-	err      error
 }
 
 // bind is what stands behind a variable of the traced program.

@@ -92,7 +92,7 @@ func (rt *Runtime) NewVariable(name string, o VariableOptions) (*Variable, error
 // variableDevice places a variable as an op is placed: softly, if that is on.
 func (rt *Runtime) variableDevice(name string) (event.DeviceID, error) {
 	n := program.Node{Name: name, Op: program.OpVariable}
-	dev, _, err := rt.core.place(nil, &n, rt.request(), nil, nil)
+	dev, _, err := rt.place(nil, &n, rt.request(), nil, nil)
 	return dev, err
 }
 
@@ -121,7 +121,7 @@ func (c *core) newID(v program.Variable) program.VariableID {
 	return program.VariableID(len(c.variables) - 1)
 }
 
-// Name, DType, Shape and Device say what the variable is.
+// Name is what the variable was called when it was made.
 func (v *Variable) Name() string { return v.name }
 
 // DType is the type of its elements.

@@ -140,8 +140,8 @@ type slot struct {
 
 func (c *creation) gpus() error {
 	use := len(c.cards)
-	if c.Options.GPUs.Set {
-		use = c.Options.GPUs.Value
+	if c.GPUs.Set {
+		use = c.GPUs.Value
 	}
 	if err := c.streams(); err != nil || use <= 0 {
 		return err // with no GPU to use, the list is not even read

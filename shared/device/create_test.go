@@ -283,8 +283,11 @@ func TestForcedGrowth(t *testing.T) {
 		configured bool
 		want, warn bool
 	}{
-		{"true", false, true, true}, {"false", true, false, true}, {"true", true, true, false},
-		{"1", true, true, true}, {"1", false, false, true},
+		{"true", false, true, true},
+		{"false", true, false, true},
+		{"true", true, true, false},
+		{"1", true, true, true},
+		{"1", false, false, true},
 	} {
 		g, w := vars("TF_FORCE_GPU_ALLOW_GROWTH", c.env).Growth(c.configured)
 		if g != c.want || (w != "") != c.warn {

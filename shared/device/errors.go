@@ -81,8 +81,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // KindOf is the kind of the first Error in err's chain, 0 when there is none.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return 0

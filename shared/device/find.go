@@ -10,9 +10,10 @@ import (
 // "/GPU:0" or a full name stands for, as get_memory_info reads it. ValueError:
 // it cannot be read, has no type or no id, or matches none or several.
 func FindOne(devices []*Logical, s string) (int, error) {
-	bad := func(message string) (int, error) {
-		return 0, &Error{Kind: ValueError, Device: strconv.Quote(s), Setting: "device name", Message: message}
+	refuse := func(message string, cause error) (int, error) {
+		return 0, &Error{Kind: ValueError, Device: strconv.Quote(s), Setting: "device name", Message: message, Cause: cause}
 	}
+	bad := func(message string) (int, error) { return refuse(message, nil) }
 	n, err := ParseLocal(s)
 	if err != nil {
 		if n, err = ParseName(s); err != nil {
@@ -37,9 +38,7 @@ func FindOne(devices []*Logical, s string) (int, error) {
 		for i, l := range devices {
 			names[i] = l.Name.String()
 		}
-		i, err := bad("no matching device; there are " + strings.Join(names, ", "))
-		err.(*Error).Cause = ErrUnknown
-		return i, err
+		return refuse("no matching device; there are "+strings.Join(names, ", "), ErrUnknown)
 	}
 	return at, nil
 }

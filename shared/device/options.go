@@ -1,6 +1,7 @@
 package device
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -129,10 +130,8 @@ func parseVisible(list string, count int) ([]int, error) {
 		if id < 0 || id >= count {
 			return nil, bad(part, "is no valid id: there are "+strconv.Itoa(count)+" GPUs, counted from 0 (visible device count "+strconv.Itoa(count)+")")
 		}
-		for _, other := range ids {
-			if other == id {
-				return nil, bad(part, "is named twice (duplicate id)")
-			}
+		if slices.Contains(ids, id) {
+			return nil, bad(part, "is named twice (duplicate id)")
 		}
 		ids = append(ids, id)
 	}

@@ -66,25 +66,25 @@ func scopeNumber(field *int, part, s string) error {
 	return nil
 }
 
-// Enter is the scope within outer that s opens: field by field, what s says
-// replaces what outer said. "" and "/" change nothing. The eager outermost
+// Enter is the scope within n that s opens: field by field, what s says
+// replaces what n said. "" and "/" change nothing. The eager outermost
 // scope is Local("CPU", 0), so "GPU" there means /GPU:0, and "/CPU" within
 // "/GPU:1" means /CPU:1.
-func (outer Name) Enter(s string) (Name, error) {
+func (n Name) Enter(s string) (Name, error) {
 	in, err := ParseScope(s)
 	if err != nil {
-		return outer, err
+		return n, err
 	}
 	if in.Job != "" {
-		outer.Job = in.Job
+		n.Job = in.Job
 	}
 	if in.Type != "" {
-		outer.Type = in.Type
+		n.Type = in.Type
 	}
-	for _, f := range []struct{ to, from *int }{{&outer.Replica, &in.Replica}, {&outer.Task, &in.Task}, {&outer.ID, &in.ID}} {
+	for _, f := range []struct{ to, from *int }{{&n.Replica, &in.Replica}, {&n.Task, &in.Task}, {&n.ID, &in.ID}} {
 		if *f.from != Unset {
 			*f.to = *f.from
 		}
 	}
-	return outer, nil
+	return n, nil
 }
