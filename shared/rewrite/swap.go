@@ -36,6 +36,9 @@ type Swap struct {
 	Ahead int
 	// DeviceBytes is what SwapHeuristics must fit.
 	DeviceBytes int64
+	// Rate is the bytes per second of the link to the host, by which the way
+	// back is begun; 0 is Grappler's 16 GB/s.
+	Rate int64
 	// Nanos is the modelled time of a node; nil counts FLOPs and moved bytes.
 	Nanos func(*program.Program, *program.Node) int64
 	// Eager takes program order for the order of the step, instead of the
@@ -48,14 +51,18 @@ const DefaultAhead = 4
 
 // What Grappler's heuristic leaves alone, and the link it plans with.
 const (
-	smallestSwap = 1024      // bytes; smaller tensors stay
-	shortestSwap = 1_000_000 // nanoseconds between making and use
-	linkRate     = 16        // bytes per nanosecond: 16 GB/s of PCIe
+	smallestSwap = 1024           // bytes; smaller tensors stay
+	shortestSwap = 1_000_000      // nanoseconds between making and use
+	linkRate     = 16_000_000_000 // bytes per second of PCIe
 	swapRounds   = 25
 )
 
 // ApplySwap adds pairs of SwapOut and SwapIn. It gives the number of pairs.
 func ApplySwap(p *program.Program, s Swap) (*program.Program, int, error) {
+	if s.Rate < 0 {
+		return nil, 0, fmt.Errorf("swap %s over a link of %d bytes per second: nothing would come back", p.Name, s.Rate)
+	}
+	s.Rate = cmp.Or(s.Rate, linkRate)
 	switch s.Mode {
 	case SwapOff:
 		return p, 0, nil
@@ -248,7 +255,7 @@ func (s *Swap) manual(p *program.Program) (*program.Program, int, error) {
 			continue // it would come back at once
 		}
 		if s.Ahead == 0 {
-			x.trigger = t.begin(x, start, x.trigger, x.last+1)
+			x.trigger = s.begin(t, x, start, x.trigger, x.last+1)
 		}
 		if err := t.swap(g, x, back); err != nil {
 			return nil, 0, fmt.Errorf("swap %s: %w", p.Name, err)
@@ -324,7 +331,7 @@ func (s *Swap) candidates(t *timetable, peak int, back func(program.NodeID) bool
 		if use-made <= shortestSwap {
 			continue
 		}
-		x.trigger = t.begin(x, start, x.first-1, peak)
+		x.trigger = s.begin(t, x, start, x.first-1, peak)
 		x.fitness = fitness(made, use, start[peak], x.uses)
 		out = append(out, x)
 	}
@@ -348,16 +355,17 @@ func (s *Swap) times(t *timetable) []int64 {
 
 // begin gives the place from latest down to earliest behind which the way back
 // must begin to be over when its first reader is due.
-func (t *timetable) begin(x trip, start []int64, latest, earliest int) int {
-	due := start[x.first] - t.p.Values[x.buffer].Bytes()/linkRate
+func (s *Swap) begin(t *timetable, x trip, start []int64, latest, earliest int) int {
+	due := start[x.first] - int64(float64(t.p.Values[x.buffer].Bytes())*1e9/float64(s.Rate))
 	for latest > earliest && start[latest+1] > due {
 		latest--
 	}
 	return latest
 }
 
-// fitness is Grappler's measure; the lowest is best.
+// fitness is Grappler's measure; the lowest is best. The conversions keep a
+// host from fusing products and sum, which would round differently.
 func fitness(made, use, peak int64, uses int) float64 {
 	after, before, n := float64(use-peak), float64(made-peak), float64(uses)
-	return -(after*after/(n*n) + before*before)
+	return -(float64(after*after/float64(n*n)) + float64(before*before))
 }

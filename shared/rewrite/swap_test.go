@@ -118,10 +118,11 @@ func TestSwapManualStartsInTime(t *testing.T) {
 	order := rewrite.FIFO(p)
 	for _, c := range []struct {
 		nanos int64 // of a node
+		rate  int64 // of the link
 		nodes int   // between the trigger and the first reader
-	}{{10_000, 27}, {50_000, 6}, {1_000_000, rewrite.DefaultAhead}} {
+	}{{10_000, 0, 27}, {50_000, 0, 6}, {1_000_000, 0, rewrite.DefaultAhead}, {50_000, 8_000_000_000, 11}} {
 		q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{
-			Mode: rewrite.SwapManual, Match: []string{"layer005/Tanh"}, Nanos: func(*program.Program, *program.Node) int64 { return c.nanos },
+			Mode: rewrite.SwapManual, Match: []string{"layer005/Tanh"}, Rate: c.rate, Nanos: func(*program.Program, *program.Node) int64 { return c.nanos },
 		})
 		if err != nil || pairs != 1 {
 			t.Fatal(pairs, err)
@@ -183,6 +184,11 @@ func TestSwapManual(t *testing.T) {
 	}
 	if _, _, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapHeuristics}); err == nil {
 		t.Error("a device without memory is no error")
+	}
+	for _, m := range []rewrite.SwapMode{rewrite.SwapManual, rewrite.SwapHeuristics} {
+		if _, _, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: m, DeviceBytes: before - 1, Rate: -1}); err == nil || !strings.Contains(err.Error(), "nothing would come back") {
+			t.Errorf("a link that moves nothing: %v", err)
+		}
 	}
 }
 

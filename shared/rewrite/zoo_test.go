@@ -134,6 +134,35 @@ func TestZooIsRewritten(t *testing.T) {
 	}
 }
 
+// Steps of every precision and evaluations go through all passes, too.
+func TestZooOfEveryPrecisionIsRewritten(t *testing.T) {
+	for _, name := range []string{"mlp", "lenet5", "resnet18", "unet", "bert-2layer", "gpt2", "lstm"} {
+		for _, train := range []bool{true, false} {
+			for _, precision := range zoo.Precisions(train) {
+				b, err := zoo.Build(name, zoo.Options{Batch: 2, Train: train, Optimizer: "sgd", Precision: precision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, _, err := rewrite.Optimize(b.Program, rewrite.Options{
+					Checkpoint: rewrite.Checkpoint{Mode: rewrite.SqrtBlocks, Blocks: b.Blocks}, DeviceBytes: 1 << 20,
+					Swap: rewrite.Swap{Mode: rewrite.SwapManual},
+				})
+				if err != nil {
+					t.Fatalf("%s, training %t, %s: %v", name, train, precision, err)
+				}
+				if got, want := count(q, program.OpSwapIn) > 0 || again(q), train; got && !want {
+					t.Errorf("%s, %s: an evaluation recomputes or swaps", name, precision)
+				}
+			}
+		}
+	}
+}
+
+func again(p *program.Program) bool {
+	_, flops := flops(p)
+	return flops > 0
+}
+
 func BenchmarkOptimize(b *testing.B) {
 	p := training(b, "resnet50", 32).Program
 	b.Run("general", func(b *testing.B) {
