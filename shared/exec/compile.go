@@ -449,7 +449,7 @@ func (c *compiler) prefetch() {
 				left -= k.kernel.Nanos
 			}
 		}
-		for at > after && !(p.nodes[at].kind == opNode && len(p.nodes[at].in) > 0) {
+		for at > after && (p.nodes[at].kind != opNode || len(p.nodes[at].in) == 0) {
 			at-- // constants and variables are there from the beginning
 		}
 		if at > after {

@@ -62,9 +62,9 @@ func newBench(t *testing.T, eager bool, limit int64) *bench {
 }
 
 // newBenchWith changes the configuration before the runtime is made.
-func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
-	t.Helper()
-	b := &bench{t: t, strings: new(event.Strings)}
+func newBenchWith(tb testing.TB, limit int64, change func(*exec.Config)) *bench {
+	tb.Helper()
+	b := &bench{t: tb, strings: new(event.Strings)}
 	name := "lab-1g"
 	if limit >= 1<<30 {
 		name = "h200-141g"
@@ -75,7 +75,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 	for i := range cards {
 		c, err := machine.Card([]string{"first", "second"}[i], preset)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		cards[i] = c
 	}
@@ -93,7 +93,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 			if e.Kind == event.AllocatorFacts {
 				f, err := event.ParseFields(b.strings.At(e.Text))
 				if err != nil {
-					t.Fatal(err)
+					tb.Fatal(err)
 				}
 				b.allocators = append(b.allocators, f.Text("name"))
 			}
@@ -104,7 +104,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 	change(&config)
 	b.rt, err = exec.New(config)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	attach := func(dev event.DeviceID, pinned bool, f func(alloc.Observer) (alloc.Allocator, error)) {
 		name := map[event.DeviceID]string{0: "cpu", 1: "GPU_0_bfc", 2: "GPU_1_bfc"}[dev]
@@ -112,7 +112,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 			name = "gpu_host_bfc"
 		}
 		if err := b.rt.Attach(dev, pinned, f, event.Fields{{Key: "name", Value: name}}); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	attach(0, false, func(o alloc.Observer) (alloc.Allocator, error) { return system.New(system.Options{Observer: o}), nil })
@@ -133,7 +133,7 @@ func newBenchWith(t testing.TB, limit int64, change func(*exec.Config)) *bench {
 			return bfc.New(s, bfc.Options{Name: fmt.Sprintf("GPU_%d_bfc", i), Limit: limit, GarbageCollection: true, Observer: o})
 		})
 	}
-	t.Cleanup(b.rt.Close)
+	tb.Cleanup(b.rt.Close)
 	return b
 }
 

@@ -298,7 +298,7 @@ func (r *Runtime) Call(p *Plan) ([]Handle, error) {
 	}
 	if err != nil {
 		r.abandon(p)
-		r.outcome()
+		r.failed = nil // told by err
 		return nil, err
 	}
 	out := make([]Handle, len(p.fetches))

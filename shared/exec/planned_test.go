@@ -78,8 +78,10 @@ func TestPlannedPeakIsWithinTwoPercentOfTheLargestSumOfLiveBytes(t *testing.T) {
 func TestPlannedPlacesTheExampleOfTheSpecification(t *testing.T) {
 	// (size, first, last): A(10,0,4) B(20,1,2) C(10,3,5) D(30,2,3), ends inclusive.
 	p := plan.Problem{Buffers: []plan.Buffer{
-		{ID: "A", Lower: 0, Upper: 5, Size: 10}, {ID: "B", Lower: 1, Upper: 3, Size: 20},
-		{ID: "C", Lower: 3, Upper: 6, Size: 10}, {ID: "D", Lower: 2, Upper: 4, Size: 30},
+		{ID: "A", Lower: 0, Upper: 5, Size: 10},
+		{ID: "B", Lower: 1, Upper: 3, Size: 20},
+		{ID: "C", Lower: 3, Upper: 6, Size: 10},
+		{ID: "D", Lower: 2, Upper: 4, Size: 30},
 	}}
 	got, err := plan.Greedy(&p, plan.Method{Order: plan.BySize, Placement: plan.Best})
 	if err != nil {
