@@ -104,6 +104,8 @@ func TestEverySwitchHasAnEffect(t *testing.T) {
 		{"sgd", resnet(func(w *api.Workload) { w.Train.Optimizer = "sgd" }), plain, func(g, b ran) bool { return peak(g) < peak(b) }},
 		{"amsgrad", resnet(func(w *api.Workload) { w.Train.Optimizer = "amsgrad" }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"keep", lenet(func(w *api.Workload) { w.Keep = []string{"*/Tanh"} }), small, func(g, b ran) bool { return peak(g) > peak(b) }},
+		{"prefetch to device", lenet(func(w *api.Workload) { w.Input.PrefetchToDevice = 2 }), small, func(g, b ran) bool { return peak(g) >= peak(b)+2*16*32*32*4 }},
+		{"no workspace", resnet(func(w *api.Workload) { w.Env = []string{"TF_CUDNN_WORKSPACE_LIMIT_IN_MB=0"} }), plain, func(g, b ran) bool { return g.Nanos > b.Nanos && g.Events < b.Events }},
 		{"image", resnet(func(w *api.Workload) { w.Image = []int{96} }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"inference in float16", resnet(func(w *api.Workload) { w.Train, w.Precision = nil, "float16" }), plain, func(g, b ran) bool { return peak(g) < peak(b)/4 }},
 	} {
@@ -301,6 +303,8 @@ func TestSourceFitsTheModel(t *testing.T) {
 		{func(w *api.Workload) { w.Model, w.Input.Source = "bert-2layer", "digits" }, "input.source: digits"},
 		{func(w *api.Workload) { w.Model, w.Image = "bert-2layer", []int{64} }, "image: "},
 		{func(w *api.Workload) { w.Sequence = []int{64} }, "sequence: "},
+		{func(w *api.Workload) { w.Input.PrefetchToDevice, w.Batch = 1, []int{8, 9} }, "input.prefetch_to_device: "},
+		{func(w *api.Workload) { w.Input.PrefetchToDevice, w.Input.Repeat = 1, 1 }, "input.drop_remainder: "},
 		{func(w *api.Workload) { w.Model, w.Image = "unet", []int{60} }, "image: "},
 	} {
 		_, err := try(lenet(c.edit))

@@ -154,7 +154,7 @@ var pairSizes = map[string]struct {
 	layer                  string // that goes elsewhere
 }{
 	"mlp":           {16, 0, 0, true, "dense2"},
-	"mlp-8":         {16, 0, 0, true, "dense2"},
+	"mlp-8":         {16, 0, 0, true, "dense1"},
 	"conv-2":        {16, 0, 0, true, "conv2"},
 	"lenet5":        {16, 0, 0, true, "conv2"},
 	"vgg16":         {1, 32, 0, false, "block3"},

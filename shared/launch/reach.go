@@ -14,8 +14,14 @@ func beyond(w *api.Workload) api.Problems {
 	in := &w.Input
 	no("input.interleave", in.Interleave.Cycle != 0)
 	no("input.cache", in.Cache)
-	no("input.prefetch_to_device", in.PrefetchToDevice != 0)
-	_, limited := w.Variable("TF_CUDNN_WORKSPACE_LIMIT_IN_MB")
-	no("env", limited)
+	if in.PrefetchToDevice > 0 {
+		add := func(path, message string) { out = append(out, api.Problem{Path: path, Message: message}) }
+		if len(w.Batch) > 1 || len(w.Image) > 1 || len(w.Sequence) > 1 {
+			add("input.prefetch_to_device", "batches on the device are all of one shape: give one batch, image and sequence, or leave it out")
+		}
+		if in.Repeat > 0 && !in.DropRemainder {
+			add("input.drop_remainder", "batches on the device are all of one shape, so the last, smaller one must be left out: write drop_remainder: true")
+		}
+	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
@@ -103,6 +104,7 @@ func (r *Runner) open() error {
 	rt, err := exec.New(exec.Config{
 		Mode: modes[r.w.Mode], Devices: r.hw.Devices, Backend: r.o.Backend, Strings: r.o.Strings,
 		Sink: r.o.Sink, Stop: r.o.Stop, Seed: r.w.Seed, Keep: r.w.Keep, Copies: policies[r.w.CopyPolicy],
+		PrefetchToDevice: r.w.Input.PrefetchToDevice, WorkspaceLimit: r.workspaceLimit(),
 	})
 	if err != nil {
 		return err
@@ -136,6 +138,17 @@ func (r *Runner) open() error {
 		rt.Close()
 	}
 	return err
+}
+
+// workspaceLimit is cuDNN's by the environment, in bytes; 0 when nothing
+// readable is said.
+func (r *Runner) workspaceLimit() int64 {
+	v, _ := r.w.Variable("TF_CUDNN_WORKSPACE_LIMIT_IN_MB")
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return max(1, n<<20) // 0 MiB allows none
 }
 
 // Step runs one step and says whether another one follows.
