@@ -8,10 +8,8 @@ import (
 )
 
 // A convolution is a matrix product once the image is unrolled: one row per
-// output position, holding what the window covers there. In row-major NHWC a
-// filter [kh,kw,ci,co] is a matrix [K,co]; all products here work on its
-// transpose [co,K], because K is long where co is short in the first layers,
-// and the inner loops of the product run along the last dimension.
+// output position, holding what the window covers there, times the filter,
+// which in row-major [kh,kw,ci,co] is a matrix [K,co] already.
 
 // conv is one convolution: its geometry in ints, with K and the rows of one
 // sample, and the buffers. It is the work of unrolling and rolling.
@@ -22,12 +20,11 @@ type conv[T float] struct {
 
 	x, cols []T // images and unrolled images of the samples at hand
 	rolls   bool
-	wt      []T // the transposed filter or its gradient; kept between calls
 }
 
 var convs32, convs64 sync.Pool
 
-// takeConv gives the convolution of a call, with a filter's worth of scratch.
+// takeConv gives the convolution of a call.
 func takeConv[T float](c *Call) *conv[T] {
 	g, _ := poolOf[T](&convs32, &convs64).Get().(*conv[T])
 	if g == nil {
@@ -37,10 +34,6 @@ func takeConv[T float](c *Call) *conv[T] {
 	w := &g.Window
 	g.n, g.k, g.co = int(w.N), int(w.KH*w.KW*w.C), int(w.OutC)
 	g.rows, g.image, g.pointwise = int(w.OutH*w.OutW), int(w.H*w.W*w.C), w.Pointwise()
-	if cap(g.wt) < g.k*g.co {
-		g.wt = make([]T, g.k*g.co)
-	}
-	g.wt = g.wt[:g.k*g.co]
 	return g
 }
 
@@ -153,11 +146,10 @@ func conv2D[T float](c *Call, _, _ int) {
 		g.direct(func(img, out, f int) { y[out] += x[img] * w[f] }, y)
 		return
 	}
-	transpose(g.wt, w, g.k, g.co)
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
 		cols := g.columns(x, c.Temp, s, count)
-		gemm(1, false, true, count*g.rows, g.co, g.k, cols, g.wt, y[s*g.rows*g.co:], false)
+		gemm(1, false, false, count*g.rows, g.co, g.k, cols, w, y[s*g.rows*g.co:], false)
 	}
 }
 
@@ -170,13 +162,11 @@ func conv2DBackpropFilter[T float](c *Call, _, _ int) {
 		g.direct(func(img, out, f int) { dw[f] += x[img] * dy[out] }, dw)
 		return
 	}
-	clear(g.wt)
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
 		cols := g.columns(x, c.Temp, s, count)
-		gemm(1, true, false, g.co, g.k, count*g.rows, dy[s*g.rows*g.co:], cols, g.wt, s > 0)
+		gemm(1, true, false, g.k, g.co, count*g.rows, cols, dy[s*g.rows*g.co:], dw, s > 0)
 	}
-	transpose(dw, g.wt, g.co, g.k)
 }
 
 func conv2DBackpropInput[T float](c *Call, _, _ int) {
@@ -188,9 +178,8 @@ func conv2DBackpropInput[T float](c *Call, _, _ int) {
 		g.direct(func(img, out, f int) { dx[img] += dy[out] * w[f] }, dx)
 		return
 	}
-	transpose(g.wt, w, g.k, g.co)
 	if g.pointwise {
-		gemm(1, false, false, g.n*g.rows, g.k, g.co, dy, g.wt, dx, false)
+		gemm(1, false, true, g.n*g.rows, g.k, g.co, dy, w, dx, false)
 		return
 	}
 	clear(dx)
@@ -198,7 +187,7 @@ func conv2DBackpropInput[T float](c *Call, _, _ int) {
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
 		some := cols[:count*g.rows*g.k]
-		gemm(1, false, false, count*g.rows, g.k, g.co, dy[s*g.rows*g.co:], g.wt, some, false)
+		gemm(1, false, true, count*g.rows, g.k, g.co, dy[s*g.rows*g.co:], w, some, false)
 		g.fold(dx[s*g.image:][:count*g.image], some, count)
 	}
 }
@@ -230,22 +219,6 @@ func (g *conv[T]) point(f func(img, out, filter int), img, out, fil int) {
 	for ci := range int(g.C) {
 		for co := range g.co {
 			f(img+ci, out+co, fil+ci*g.co+co)
-		}
-	}
-}
-
-// transpose writes the r x c matrix src into dst as c x r, by blocks that stay
-// in the cache.
-func transpose[T float](dst, src []T, r, c int) {
-	const block = 32
-	for i0 := 0; i0 < r; i0 += block {
-		for j0 := 0; j0 < c; j0 += block {
-			j1 := min(j0+block, c)
-			for i := i0; i < min(i0+block, r); i++ {
-				for j, v := range src[i*c+j0 : i*c+j1] {
-					dst[(j0+j)*r+i] = v
-				}
-			}
 		}
 	}
 }

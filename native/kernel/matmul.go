@@ -62,14 +62,30 @@ func (p *product[T]) run(batch int) {
 	if p.n <= tileHigh {
 		p.high, p.wide = tileWide, tileHigh
 	}
-	p.columns = (p.n + p.wide - 1) / p.wide
-	p.tiles = (p.m + p.high - 1) / p.high * p.columns
+	// Results that are small for their inner extent still give work to some
+	// cores: as many on any machine.
+	for batch*p.lay() < fewTiles && p.high > minHigh && batch*p.m*p.n*p.k >= worthTiles {
+		p.high /= 2
+	}
 	all := batch * p.tiles
 	if all == 1 || batch*p.m*p.n*p.k < parallel {
 		p.do(0, all)
 		return
 	}
 	takeJob().split(p, all, max(1, all*parallel/4/(batch*p.m*p.n*p.k)))
+}
+
+const (
+	fewTiles   = 4
+	minHigh    = 16
+	worthTiles = 1 << 20 // multiply-adds
+)
+
+// lay lays the tiles out and gives their number.
+func (p *product[T]) lay() int {
+	p.columns = (p.n + p.wide - 1) / p.wide
+	p.tiles = (p.m + p.high - 1) / p.high * p.columns
+	return p.tiles
 }
 
 // do implements work: it computes tiles.
