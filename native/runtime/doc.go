@@ -18,7 +18,6 @@
 //
 // It computes on host memory with native/kernel; what a model is (shared/zoo)
 // and how a workload file is run (shared/launch) are not decided here. Not
-// there: asynchronous eager execution, and functions whose graph keeps unknown
-// dimensions (a relaxed signature is one trace, but each shape that it is
-// called with gets a plan of its own).
+// there: functions whose graph keeps unknown dimensions (a relaxed signature is
+// one trace, but each shape that it is called with gets a plan of its own).
 package runtime

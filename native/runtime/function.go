@@ -115,6 +115,9 @@ func (f *Function) Call(args ...any) ([]*Tensor, error) {
 		if err := rt.usable(t, f.name); err != nil {
 			return nil, err
 		}
+		if t.h.err != nil {
+			return nil, t.h.err
+		}
 		for _, tape := range rt.tapes {
 			if tape.tracked[t.h.uid] {
 				return nil, &Error{Kind: device.RuntimeError, Op: f.name, Message: "a tape that is open outside cannot see into a function: open it in the function's body"}

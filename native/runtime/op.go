@@ -46,8 +46,7 @@ func (rt *Runtime) eager(op program.Op, a *program.Attrs, in []*handle, out *[ma
 	if rt.config.General.Determinism && rt.o.Seed == 0 && a.Seed == 0 && (op == program.OpRandomUniform || op == program.OpDropout) {
 		return 0, &Error{Kind: device.RuntimeError, Op: string(op), Setting: "op determinism", Message: "random ops need a seed: set Options.Seed or the op's"}
 	}
-	x := call{op: op, attrs: a, in: in}
-	k, err := rt.dispatch(&x, out)
+	k, err := rt.execute(op, a, in, out)
 	if err != nil {
 		return 0, err
 	}

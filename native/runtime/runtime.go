@@ -45,6 +45,7 @@ type core struct {
 	uid       uint64
 	warnings  []string
 	garbage   garbage
+	queue     queue
 	closed    bool
 }
 
@@ -132,6 +133,7 @@ func (c *core) start() error {
 	}
 	run, err := exec.New(exec.Config{
 		Mode: exec.Graph, Devices: a.Devices, Backend: c.o.Backend, Strings: c.strings, Sink: c.o.Sink, Seed: c.o.Seed,
+		ForceGPUCompatible: c.config.Options.ForceGPUCompatible, DeferredDeletion: c.config.Options.DeferredBytes,
 	})
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ type handle struct {
 	dtype   program.DType
 	shape   program.Shape
 	mirrors []mirror
+	err     error // set for the output of an op that failed or was cancelled
 }
 
 type mirror struct {
@@ -311,6 +312,10 @@ func Read[T Numbers](t *Tensor) ([]T, error) {
 	}
 	if t.released {
 		return nil, &Error{Kind: device.FailedPrecondition, Op: "numpy", Message: "the tensor was released"}
+	}
+	c.drain()
+	if t.h.err != nil {
+		return nil, t.h.err
 	}
 	out := make([]T, t.shape.Elements())
 	id := c.strings.ID("numpy")

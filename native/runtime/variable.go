@@ -230,6 +230,15 @@ func (rt *Runtime) Update(op program.Op, a program.Attrs, vars []*Variable, in .
 		x.in = append(x.in, t.h)
 	}
 	var out [maxOut]*handle
+	if rt.queue.on {
+		_, err := rt.enqueue(&x, &out)
+		return err
+	}
+	for _, h := range x.in {
+		if h.err != nil {
+			return h.err
+		}
+	}
 	_, err := rt.dispatch(&x, &out)
 	return err
 }
