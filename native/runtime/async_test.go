@@ -35,7 +35,7 @@ func TestAnAsynchronousFailurePoisonsItsOutputsAndCancelsWhatFollows(t *testing.
 	ok(t, rt.SetLogical(rt.PhysicalDevices("GPU")[0], device.LogicalConfig{Limit: device.MiB(16)}))
 	ok(t, rt.SetSynchronous(false))
 	a, b, small := mebi(t, rt, 5), mebi(t, rt, 5), floats(t, rt, []float32{1})
-	rest := mebi(t, rt, 3)
+	rest := mebi(t, rt, 2)
 	bad, err := rt.Add(a, b) // no room, which is not told here
 	ok(t, err)
 	after, err := rt.Relu(small) // cancelled
