@@ -37,7 +37,7 @@ func TestPairwiseHashes(t *testing.T) {
 		ends[res.Reason]++
 		return " " + res.Reason.String()
 	})
-	t.Logf("%d cases end: %v", len(PairwiseCases()), ends)
+	t.Logf("%d cases on %s/%s end: %v", len(PairwiseCases()), runtime.GOOS, runtime.GOARCH, ends)
 	if ends[event.EndDone] < len(PairwiseCases())*3/4 {
 		t.Errorf("most cases should end well: %v", ends)
 	}
@@ -58,7 +58,6 @@ func holdTo(t *testing.T, file string, cases []HashCase, end func(HashCase, Resu
 		if err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
-		t.Logf("%-28s %s/%s %016x", c.Name, runtime.GOOS, runtime.GOARCH, h.Sum64())
 		fmt.Fprintf(&b, "%s%s %016x\n", c.Name, end(c, res), h.Sum64())
 	}
 	if *update {
@@ -70,8 +69,14 @@ func holdTo(t *testing.T, file string, cases []HashCase, end func(HashCase, Resu
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.String() != string(want) {
-		t.Errorf("hashes changed; if that is meant, renew them with -update\ngot\n%swant\n%s", b.String(), want)
+	was := strings.Split(string(want), "\n")
+	for _, line := range strings.Split(b.String(), "\n") {
+		if !slices.Contains(was, line) {
+			t.Errorf("changed; if that is meant, renew %s with -update: %s", file, line)
+		}
+	}
+	if got := strings.Count(b.String(), "\n"); got != len(was)-1 {
+		t.Errorf("%d cases, %s has %d", got, file, len(was)-1)
 	}
 }
 
