@@ -179,6 +179,13 @@ func (r *Runtime) layOut(p *Plan) bool {
 	return true
 }
 
+// A plan this close to its load, as one in so many, is good enough; and this is
+// how long the planner may look for one, in decisions for each tensor.
+const (
+	closeEnough    = 2000
+	nodesPerTensor = 100
+)
+
 func (r *Runtime) layOutSpace(p *Plan, id spaceID, lives []life) error {
 	var problem plan.Problem
 	var units []int32
@@ -191,7 +198,8 @@ func (r *Runtime) layOutSpace(p *Plan, id spaceID, lives []life) error {
 	if len(units) == 0 {
 		return nil
 	}
-	best, _, err := plan.BestGreedy(&problem)
+	load := plan.Load(&problem)
+	best, err := plan.Minimize(&problem, plan.Options{Goal: load + load/closeEnough, Nodes: nodesPerTensor * int64(len(units))})
 	if err != nil {
 		return err
 	}
@@ -199,7 +207,7 @@ func (r *Runtime) layOutSpace(p *Plan, id spaceID, lives []life) error {
 		p.place[u] = best.Offsets[i]
 	}
 	p.arenas = append(p.arenas, arena{of: id, Arena: Arena{
-		Device: r.spaces[id].device, Size: best.Height, Load: plan.Load(&problem), Tensors: len(units),
+		Device: r.spaces[id].device, Size: best.Height, Load: load, Tensors: len(units),
 	}})
 	return nil
 }
