@@ -54,6 +54,19 @@ func fitBudget(p *program.Program, c Checkpoint) (*program.Program, int, error) 
 	return nil, 0, fmt.Errorf("checkpoint %s within %d bytes: of %d blocks, each run at most twice, the least peak found is %d bytes: raise the budget or lower the batch", p.Name, c.Budget, n, least)
 }
 
+// leaveFor takes from the budget what accumulating over k batches adds to the
+// peak of one.
+func (c *Checkpoint) leaveFor(p *program.Program, k int) error {
+	q, err := Accumulate(p, k)
+	if err != nil {
+		return err
+	}
+	one, _ := LiveBytes(p)
+	all, _ := LiveBytes(q)
+	c.Budget -= max(0, all-one)
+	return nil
+}
+
 func (c *Checkpoint) nanos() func(*program.Program, *program.Node) int64 {
 	if c.Nanos != nil {
 		return c.Nanos

@@ -321,7 +321,7 @@ func (a *accumulator) merge(v program.ValueID) (program.ValueID, error) {
 			role = program.RoleActivation
 		}
 		id, err := g.add(program.Node{
-			Name: scope + "accumulate/" + name, Op: op, Attrs: attrs, Inputs: inputs, Phase: from.Phase, Device: from.Device, Of: program.None,
+			Name: scope + "accumulate/" + name, Op: op, Attrs: attrs, Inputs: inputs, Phase: from.Phase, Device: from.Device, Of: from.Of,
 		}, role)
 		if err != nil {
 			return program.None, err

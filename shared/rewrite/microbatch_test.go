@@ -111,6 +111,25 @@ func TestAccumulateAndCheckpoint(t *testing.T) {
 	}
 }
 
+// A budget holds for the step over all batches.
+func TestAccumulateWithinBudget(t *testing.T) {
+	for _, name := range []string{"vit-b16", "resnet50"} {
+		b := training(t, name, 4)
+		one, _ := rewrite.LiveBytes(b.Program)
+		q, notes, err := rewrite.Optimize(b.Program, rewrite.Options{
+			Microbatches: 3, Checkpoint: rewrite.Checkpoint{Mode: rewrite.WithinBudget, Budget: one, Blocks: b.Blocks},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak, _ := rewrite.LiveBytes(q)
+		t.Logf("%s: one batch %d, three within it %d; %v", name, one, peak, notes)
+		if peak > one || q.Batch != 12 {
+			t.Errorf("%s: batch %d, peak %d, budget %d", name, q.Batch, peak, one)
+		}
+	}
+}
+
 func TestAccumulateErrors(t *testing.T) {
 	p := training(t, "lenet5", 2).Program
 	if q, err := rewrite.Accumulate(p, 1); err != nil || q != p {

@@ -68,6 +68,9 @@ func Optimize(p *program.Program, o Options) (*program.Program, []Note, error) {
 	l := line{p: p}
 	microbatches := o.Microbatches
 	if microbatches != 0 && microbatches != 1 {
+		if o.Checkpoint.Mode == WithinBudget {
+			l.err = o.Checkpoint.leaveFor(p, microbatches)
+		}
 		l.recompute(&o)
 		l.pass(false, "microbatches", "gradients are accumulated over %d batches", func(p *program.Program) (*program.Program, int, error) {
 			out, err := Accumulate(p, microbatches)
