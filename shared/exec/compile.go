@@ -294,9 +294,7 @@ func (c *compiler) kernel(n *node, def *program.Def, src *program.Node) {
 }
 
 // Host time to issue one op, in nanoseconds: an eager op goes through the
-// Python layer and makes handles, a graph's node is only looked up. An op that
-// is only put into the queue of an asynchronous executor costs the program
-// less; the executor's own thread does the rest.
+// Python layer and makes handles, a graph's node is only looked up.
 const (
 	eagerDispatch    = 12_000
 	eagerPerTensor   = 800
@@ -306,7 +304,11 @@ const (
 
 func (c *compiler) dispatch(tensors int) int64 {
 	if c.plan.eager {
-		return min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(tensors))
+		t := min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(tensors))
+		if c.r.cfg.Async {
+			t -= asyncDispatch
+		}
+		return t
 	}
 	return graphDispatch
 }

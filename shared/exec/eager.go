@@ -140,6 +140,9 @@ func (c *compiler) death(t tensorID, lives []reading, lastBackward, lastUpdate i
 		return diesAtEnd
 	}
 	last := max(o.producer, l.last, 0)
+	if c.r.cfg.Async {
+		return last // the program has let go long since, the queue lets go now
+	}
 	if l.backward && c.phase(o.producer) == program.Forward && !c.r.cfg.FreeTapeGradually {
 		last = max(last, lastBackward)
 	}
@@ -154,11 +157,16 @@ func (r *Runtime) eagerStep(p *Plan, batch []bufferID) error {
 	for i, t := range p.inputs {
 		p.buf[t] = batch[i]
 	}
+	if r.cfg.Async && !r.enqueue(p) {
+		return r.failed
+	}
 	for i := range p.nodes {
 		if int32(i) == p.firstSlot && !r.makeVariables(p, true) {
 			return r.failed
 		}
-		r.eagerNode(p, &p.nodes[i])
+		if n := &p.nodes[i]; !r.cfg.Async || n.kind == opNode || n.kind == swapNode {
+			r.eagerNode(p, n)
+		}
 		if r.failed != nil {
 			return r.failed
 		}
@@ -167,6 +175,34 @@ func (r *Runtime) eagerStep(p *Plan, batch []bufferID) error {
 		}
 	}
 	return nil
+}
+
+// asyncDispatch is the program's host time to put an op into the queue of an
+// asynchronous executor, in nanoseconds; assumed. The rest of an eager op's
+// time is the executor's.
+const asyncDispatch = 4_000
+
+// enqueue is the program's part of a step with an asynchronous executor: it
+// runs ahead as far as it can, which is to the end of the step, where it reads
+// results. Ops go into the queue, which holds their inputs. What the program
+// itself makes from numbers it makes at once, so that all of it is alive before
+// the first op has run.
+func (r *Runtime) enqueue(p *Plan) bool {
+	for i := range p.nodes {
+		if int32(i) == p.firstSlot && !r.makeVariables(p, true) {
+			return false
+		}
+		switch n := &p.nodes[i]; n.kind {
+		case opNode, swapNode:
+			r.backend.Spend(asyncDispatch)
+		default:
+			r.eagerNode(p, n)
+		}
+		if r.failed != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Runtime) letGo(p *Plan, t tensorID) {

@@ -545,3 +545,29 @@ func TestAWorkspaceAboveTheLimitIsNotAskedFor(t *testing.T) {
 		t.Errorf("limit 4 GiB: asked %v, %d ns; limit 1 MiB: asked %v, %d ns", asked, fast, refused, slow)
 	}
 }
+
+func TestTheQueueOfAnAsynchronousExecutorHoldsItsInputs(t *testing.T) {
+	// x = tanh(x + c1); x = tanh(x + c2); ... with constants of 1 MiB.
+	build := func(b *program.Builder) {
+		x := b.Input("x", program.Float32, oneMiB)
+		for range 6 {
+			x = b.Op(program.OpTanh, program.Attrs{}, b.Op(program.OpAdd, program.Attrs{}, x, b.Const("c", program.Float32, oneMiB, 1)))
+		}
+		b.Fetch("x", b.Op(program.OpSum, program.Attrs{}, x))
+	}
+	peak := func(async bool) int {
+		b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Mode, c.Async = exec.Eager, async })
+		p := b.compile(build)
+		b.step(p)
+		b.step(p)
+		if got := b.live(gpu); got != 1 {
+			t.Errorf("async %v: %d buffers outlive the step, want the batch's mirror", async, got)
+		}
+		return b.peak(gpu)
+	}
+	// Beside the batch's mirror, an op's input and output, and the constant; all
+	// six of them when the first op runs.
+	if sync, async := peak(false), peak(true); sync != 4 || async != 8 {
+		t.Errorf("peaks of %d buffers, and %d when the queue holds the constants; want 4 and 8", sync, async)
+	}
+}

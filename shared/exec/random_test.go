@@ -81,6 +81,7 @@ func TestRandomProgramsLeakNothing(t *testing.T) {
 			b := newBenchWith(t, 64*mib, func(c *exec.Config) {
 				c.Mode = m
 				c.FreeTapeGradually = seed%2 == 0
+				c.Async = seed%8 == 5
 				c.DeferredDeletion = int64(seed%3) << 15
 				c.PrefetchToDevice = int(seed % 5)
 				c.ForceGPUCompatible = seed%7 == 0
