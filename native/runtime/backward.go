@@ -154,8 +154,12 @@ func (g *backward) execute(p *program.Program, results []program.ValueID) ([]*ha
 			return fail(err)
 		}
 		for _, v := range n.Inputs {
-			if last[v] == i {
-				drop(v)
+			if last[v] != i {
+				continue
+			}
+			drop(v)
+			if c.o.FreeTapeGradually && !g.tape.persistent {
+				g.letGo(v)
 			}
 		}
 		for _, v := range n.Outputs {
@@ -180,6 +184,26 @@ func (g *backward) execute(p *program.Program, results []program.ValueID) ([]*ha
 		drop(v)
 	}
 	return out, nil
+}
+
+// letGo gives up what the tape holds of a value.
+func (g *backward) letGo(v program.ValueID) {
+	h := g.held[v]
+	if h == nil {
+		return
+	}
+	delete(g.held, v)
+	for i := range g.tape.entries {
+		e := &g.tape.entries[i]
+		for _, list := range [][]recorded{e.in, e.out} {
+			for j := range list {
+				if list[j].h != nil && list[j].uid == h.uid {
+					g.tape.rt.drop(list[j].h)
+					list[j].h = nil
+				}
+			}
+		}
+	}
 }
 
 func (g *backward) node(p *program.Program, n *program.Node, live map[program.ValueID]*handle) error {

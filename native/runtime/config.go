@@ -116,6 +116,14 @@ func (rt *Runtime) RunFunctionsEagerly(on bool) {
 	rt.config.General.RunFunctionsEagerly = on
 }
 
+// SetOptimizer merges switches of the graph optimizer, by the names of
+// tf.config.optimizer, into those set: for functions traced later.
+func (rt *Runtime) SetOptimizer(options map[string]bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.config.SetOptimizer(options)
+}
+
 // EnableOpDeterminism makes random ops without a seed an error. Kernels here
 // are deterministic in any case.
 func (rt *Runtime) EnableOpDeterminism() {

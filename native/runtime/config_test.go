@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -363,4 +364,63 @@ func TestCloseGivesTheCardBack(t *testing.T) {
 func TestUnknownPreset(t *testing.T) {
 	_, err := New(Options{GPUs: []string{"abacus"}})
 	refused(t, err, device.ValueError, "abacus")
+}
+
+// A limit is a number: nothing is taken before the first tensor. What other
+// programs see of the card is then context and pool, not what is in use.
+func TestWhatIsTakenOfTheCard(t *testing.T) {
+	for _, growth := range []bool{false, true} {
+		p, _ := device.Find("lab-256m")
+		card, err := device.NewMachine(nil).Card("card", p)
+		ok(t, err)
+		rt, w := newRuntime(t, Options{Hardware: device.Hardware{GPUs: []*device.Card{card}}})
+		ok(t, rt.SetMemoryGrowth(rt.PhysicalDevices("GPU")[0], growth))
+		l, err := rt.LogicalDevices("GPU")
+		ok(t, err)
+		if used := card.Total() - card.Free(); used != p.Context.Value || w.count(event.RegionAdd, 1) != 0 {
+			t.Errorf("growth %v: %d bytes are taken by making devices", growth, used)
+		}
+		floats(t, rt, []float32{1})
+		want := l[0].Limit
+		if growth {
+			want = 2 << 20
+		}
+		if used := card.Total() - card.Free() - p.Context.Value; used != want {
+			t.Errorf("growth %v: a pool of %d bytes, want %d", growth, used, want)
+		}
+	}
+}
+
+func TestSettingsOfTheGraphOptimizerCountForLaterTraces(t *testing.T) {
+	rt, w := newRuntime(t, gpus(0))
+	rewritten := func() int {
+		n := 0
+		for i := range w.events {
+			if e := &w.events[i]; e.Kind == event.Annotation && strings.HasPrefix(w.text.At(e.Text), "graph of ") {
+				n++
+			}
+		}
+		return n
+	}
+	f := rt.Function("f", func(args ...any) ([]*Tensor, error) {
+		x := args[0].(*Tensor)
+		y := Must(rt.Add(Must(rt.Square(x)), Must(rt.Square(x)))) // computed twice
+		return []*Tensor{Must(rt.Add(y, Must(rt.Fill(program.Float32, 1))))}, nil
+	})
+	for _, off := range []bool{true, false} {
+		before := rewritten()
+		rt.SetOptimizer(map[string]bool{"disable_meta_optimizer": off})
+		x := floats(t, rt, []float32{3, 3}[:1])
+		if off {
+			x = floats(t, rt, []float32{3}, 1)
+		}
+		out, err := f.Call(x)
+		ok(t, err)
+		if n, err := out[0].Scalar(); n != 19 || err != nil {
+			t.Error(n, err)
+		}
+		if (rewritten() == before) != off {
+			t.Errorf("optimizer off %v: %d notes", off, rewritten()-before)
+		}
+	}
 }

@@ -625,3 +625,94 @@ func TestRunsRepeat(t *testing.T) {
 		}
 	}
 }
+
+// The peak of a chain in training: all activations while the forward pass
+// runs; a gradient of an activation dies when the next op back has used it.
+func TestPeakOfAChainInEagerTraining(t *testing.T) {
+	const n = 6
+	for _, gradually := range []bool{false, true} {
+		o := gpus(1)
+		o.FreeTapeGradually = gradually
+		rt, _ := newRuntime(t, o)
+		x := mebi(t, rt, 1)
+		tape := rt.Tape(false)
+		tape.Watch(x)
+		y, err := rt.Tidy(func() ([]*Tensor, error) {
+			y := x
+			for range n {
+				y = Must(rt.Mul(y, y)) // reads both inputs
+			}
+			return []*Tensor{Must(rt.Sum(y))}, nil
+		})
+		ok(t, err)
+		if now, _ := inUse(t, rt); now != n*mebibyte+256 { // x and n-1 results; the last is read by nobody
+			t.Errorf("after the forward pass %d bytes", now)
+		}
+		ok(t, rt.ResetPeak("GPU:0"))
+		g, err := tape.Gradient(y[0], x)
+		ok(t, err)
+		now, peak := inUse(t, rt)
+		if now > 2*mebibyte+1024 {
+			t.Errorf("gradually %v: %d bytes after the gradient", gradually, now)
+		}
+		if most := int64(n+4) * mebibyte; !gradually && (peak < (n+2)*mebibyte || peak > most) || gradually && peak >= most {
+			t.Errorf("gradually %v: peak %d", gradually, peak)
+		}
+		if got, err := Read[float32](g[0]); err != nil || got[0] != 1<<n {
+			t.Error(got[0], err)
+		}
+	}
+}
+
+// Kernels of a GPU are asynchronous: the host goes on, and waits for values.
+func TestTheHostWaitsForValuesOnly(t *testing.T) {
+	rt, w := newRuntime(t, gpus(1))
+	x, err := rt.Fill(program.Float32, 1, 256, 256)
+	ok(t, err)
+	ok(t, rt.Wait())
+	for range 20 {
+		x = Must(rt.MatMul(x, x))
+	}
+	if rt.run.Now() >= rt.o.Backend.Idle(1) {
+		t.Error("the host waited for a kernel")
+	}
+	_, err = Read[float32](x)
+	ok(t, err)
+	if rt.run.Now() < rt.o.Backend.Idle(1) {
+		t.Error("the host did not wait for the value")
+	}
+	var kernels, begin int64
+	for i := range w.events {
+		e := &w.events[i]
+		if e.Kind == event.OpEnd && e.Device == 1 {
+			kernels = e.Time
+		}
+		if e.Kind == event.TransferBegin && e.Device == 1 && e.Peer == 0 {
+			begin = e.Time
+		}
+	}
+	if begin < kernels {
+		t.Errorf("the copy began at %d, before the kernel ended at %d", begin, kernels)
+	}
+}
+
+// The scratch buffer is the first chunk of every GPU's pool.
+func TestTheScratchBufferIsTheFirstChunk(t *testing.T) {
+	rt, w := newRuntime(t, gpus(1))
+	x := floats(t, rt, []float32{1})
+	var region uint64
+	var first *event.Event
+	for i := range w.events {
+		e := &w.events[i]
+		switch {
+		case e.Device != 1:
+		case e.Kind == event.RegionAdd && region == 0:
+			region = e.Address
+		case e.Kind == event.Alloc && first == nil:
+			first = e
+		}
+	}
+	if first == nil || first.Address != region || first.Requested != 1028 || first.Size != 1280 || x.Address() != region+1280 {
+		t.Errorf("%+v in a region at %#x", first, region)
+	}
+}

@@ -34,6 +34,9 @@ type Options struct {
 	// CPUMemoryStats gives memory figures of the CPU, as is reported of the
 	// newest TensorFlow; up to 2.18 asking for them is an error.
 	CPUMemoryStats bool
+	// FreeTapeGradually lets a plain tape give up each value with the last
+	// gradient op that reads it, as newer releases do, instead of at the end.
+	FreeTapeGradually bool
 	// PinSmallIntegers is TF_EAGER_ENABLE_SMALL_TENSOR_CPU_PINNING.
 	PinSmallIntegers bool
 }

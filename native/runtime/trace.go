@@ -8,6 +8,7 @@ import (
 	"tideline/shared/device"
 	"tideline/shared/exec"
 	"tideline/shared/program"
+	"tideline/shared/rewrite"
 )
 
 // trace is a function's body becoming a graph. Every value from outside enters
@@ -375,7 +376,14 @@ func (rt *Runtime) instantiate(g *graph, at []event.DeviceID) (*instance, error)
 		}
 	}
 	p.Variables = slices.Clone(c.variables)
-	plan, err := c.run.Compile(&p, nil, c.config.SoftPlacement(false))
+	better, notes, err := rewrite.Optimize(&p, c.rewrites())
+	if err != nil {
+		return nil, &Error{Kind: device.Internal, Op: g.p.Name, Message: err.Error(), Cause: err}
+	}
+	for _, n := range notes {
+		c.run.Annotate("graph of " + g.p.Name + ": " + n.String())
+	}
+	plan, err := c.run.Compile(better, nil, c.config.SoftPlacement(false))
 	if err != nil {
 		if device.KindOf(err) == 0 {
 			err = &Error{Kind: device.InvalidArgument, Op: g.p.Name, Message: err.Error(), Cause: err}
@@ -389,4 +397,15 @@ func (rt *Runtime) instantiate(g *graph, at []event.DeviceID) (*instance, error)
 func isUpdate(op program.Op) bool {
 	d, err := program.Lookup(op)
 	return err == nil && d.Stateful
+}
+
+// rewrites are the graph passes that the optimizer's options leave on.
+func (c *core) rewrites() rewrite.Options {
+	set := c.config.Optimizer()
+	off := func(name string) bool { on, ok := set[name]; return ok && !on }
+	return rewrite.Options{
+		Disabled: set["disable_meta_optimizer"], DisableModelPruning: set["disable_model_pruning"],
+		DisableConstantFolding: off("constant_folding"), DisableRemapping: off("remapping"),
+		DisableArithmetic: off("arithmetic_optimization"), DisableDependency: off("dependency_optimization"),
+	}
 }
