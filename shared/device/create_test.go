@@ -368,3 +368,11 @@ func TestAContextThatDoesNotFitFailsCleanly(t *testing.T) {
 		t.Error("something stuck:", card.Free())
 	}
 }
+
+func TestReportedMemoryLimits(t *testing.T) {
+	a, err := create(t, Options{}, 1, nil)
+	must(t, err)
+	if cpu, gpu := a.Devices[0].MemoryLimit(), a.Devices[1].MemoryLimit(); cpu != 256*mib || gpu != 13950*mib || a.Devices[0].Limit != 0 {
+		t.Error(cpu, gpu)
+	}
+}

@@ -24,3 +24,12 @@ type Logical struct {
 
 // IsHost says whether this is a CPU.
 func (l *Logical) IsHost() bool { return l.Card == nil }
+
+// MemoryLimit is the memory_limit that the device reports: its Limit, and for
+// a CPU a number that nothing enforces.
+func (l *Logical) MemoryLimit() int64 {
+	if l.IsHost() {
+		return CPUMemoryLimit
+	}
+	return l.Limit
+}
