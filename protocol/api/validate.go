@@ -150,7 +150,7 @@ func allWithin(p *Problems, path, message string, list []int, most int) {
 
 func (w *Workload) validateInput(p *Problems) {
 	in := &w.Input
-	choice(p, "input.source", in.Source, "digits", "synthetic")
+	choice(p, "input.source", in.Source, "digits", "text", "synthetic")
 	notNegative(p, "input.open_cost", in.OpenCost)
 	notNegative(p, "input.fetch_cost", in.FetchCost)
 	within(p, "input.skip", in.Skip, 0, MaxElements)

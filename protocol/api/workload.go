@@ -64,7 +64,7 @@ type Train struct {
 
 // Input is the pipeline that feeds a run.
 type Input struct {
-	Source           string     `field:"source"`             // digits (real), synthetic
+	Source           string     `field:"source"`             // digits (real), text (for models that read tokens), synthetic; default: what suits the model
 	OpenCost         int64      `field:"open_cost"`          // nanoseconds before a source's first element, for the model of time
 	FetchCost        int64      `field:"fetch_cost"`         // nanoseconds to read one element
 	Skip             int        `field:"skip"`               // elements of the source left out at the beginning

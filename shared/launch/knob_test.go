@@ -6,8 +6,6 @@ import (
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
-	"tideline/shared/program"
-	"tideline/shared/zoo"
 )
 
 // ran is a run with what it told.
@@ -300,7 +298,8 @@ func TestSourceFitsTheModel(t *testing.T) {
 		edit func(w *api.Workload)
 		want string
 	}{
-		{func(w *api.Workload) { w.Model, w.Input.Source = "bert-2layer", "digits" }, "input.source: digits"},
+		{func(w *api.Workload) { w.Model, w.Input.Source = "bert-2layer", "digits" }, "input.source: digits is nothing"},
+		{func(w *api.Workload) { w.Input.Source = "text" }, "input.source: text is nothing"},
 		{func(w *api.Workload) { w.Model, w.Image = "bert-2layer", []int{64} }, "image: "},
 		{func(w *api.Workload) { w.Sequence = []int{64} }, "sequence: "},
 		{func(w *api.Workload) { w.Input.PrefetchToDevice, w.Batch = 1, []int{8, 9} }, "input.prefetch_to_device: "},
@@ -312,49 +311,6 @@ func TestSourceFitsTheModel(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-}
-
-// Made-up content is within what the model takes, the same each time, and not
-// the same for all elements.
-func TestSyntheticContentFitsEveryModel(t *testing.T) {
-	for _, name := range zoo.Names() {
-		b, err := zoo.Build(name, zoo.Options{Batch: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := NewSynthetic(name, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, v := range b.Program.Inputs {
-			x := &b.Program.Values[v]
-			first, second := make([]byte, x.Bytes()), make([]byte, x.Bytes())
-			if err := s.Fill([]int32{3, 4}, i, x, first); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if err := s.Fill([]int32{3, 4}, i, x, second); err != nil || string(first) != string(second) {
-				t.Errorf("%s input %d: a second time differs (%v)", name, i, err)
-			}
-			if half := len(first) / 2; string(first[:half]) == string(first[half:]) {
-				t.Errorf("%s input %d: two elements are the same", name, i)
-			}
-			if below := b.Inputs[i].Below; below > 0 {
-				for k := range x.Shape.Elements() {
-					if n := integer(x, first, k); n < 0 || n >= below {
-						t.Fatalf("%s input %d: element %d is %d, want below %d", name, i, k, n, below)
-					}
-				}
-			}
-		}
-	}
-}
-
-func integer(x *program.Value, b []byte, k int64) (n int64) {
-	size := x.DType.Size()
-	for i := range size {
-		n |= int64(b[k*size+i]) << (8 * i)
-	}
-	return n
 }
 
 func TestHeavyRunsAreOnlyModelled(t *testing.T) {

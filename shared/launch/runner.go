@@ -57,14 +57,6 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 		w.Input.Source = defaultSource(w.Model)
 	}
 	w.Defaults()
-	if m, err := zoo.Find(w.Model); err == nil && !readsDigits(m) && o.Data != nil {
-		// What the caller has is digits, or as small as these.
-		data, err := NewSynthetic(w.Model, w.Seed)
-		if err != nil {
-			return nil, err
-		}
-		o.Data, o.Input = data, nil
-	}
 	if o.Strings == nil {
 		o.Strings = new(event.Strings)
 	}

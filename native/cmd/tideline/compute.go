@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
+
 	"tideline/native/backend/cpu"
 	"tideline/native/backend/vgpu"
 	"tideline/native/dataset"
 	"tideline/protocol/api"
 	"tideline/shared/launch"
+	"tideline/shared/zoo"
 )
 
 // syntheticElements is the size of the made-up source, as large as MNIST.
@@ -49,9 +52,15 @@ type elements interface {
 	cpu.Elements
 }
 
+// source is what the workload reads, in the form that its model takes.
 func source(w *api.Workload) (elements, error) {
-	if w.Input.Source == "synthetic" {
-		return dataset.Synthetic(syntheticElements), nil
+	b, err := zoo.Build(w.Model, zoo.Options{Batch: 1})
+	if err != nil {
+		return nil, fmt.Errorf("find what the model reads: %w", err)
 	}
-	return dataset.Training()
+	if w.Input.Source == "synthetic" {
+		return dataset.Synthetic(syntheticElements).For(b.Inputs), nil
+	}
+	data, err := dataset.Training()
+	return data.For(b.Inputs), err
 }
