@@ -31,6 +31,9 @@ const (
 type Known struct {
 	Presets []string // of accelerators
 	Models  []string
+	// Unlisted are presets that may be asked for, but that complaints do not
+	// list: cards that may or may not be there when the workload runs.
+	Unlisted []string
 }
 
 // Validate returns everything wrong with a workload that can be told before it
@@ -190,7 +193,7 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 	switch {
 	case d.Preset == "":
 		p.add(at("preset"), "missing: say which device, one of ", strings.Join(known.Presets, ", "))
-	case len(known.Presets) > 0 && !slices.Contains(known.Presets, d.Preset):
+	case len(known.Presets) > 0 && !slices.Contains(known.Presets, d.Preset) && !slices.Contains(known.Unlisted, d.Preset):
 		p.add(at("preset"), unknown("device preset", d.Preset, known.Presets))
 	}
 	validateName(p, at("card"), d.Card)

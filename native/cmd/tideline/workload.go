@@ -19,7 +19,7 @@ func readWorkload(c *console, name string, sets []string) (*api.Workload, error)
 		return nil, err
 	}
 	known := launch.Known()
-	known.Presets = append(known.Presets, realNames()...)
+	known.Unlisted = realNames()
 	w, problems := workfile.Read(text, known)
 	if len(problems) == 0 && len(sets) > 0 {
 		if err := applySets(w, sets); err != nil {

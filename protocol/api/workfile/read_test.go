@@ -223,6 +223,18 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 	}
 }
 
+// Cards that may be there are accepted and not named to people who misspell.
+func TestUnlistedPresets(t *testing.T) {
+	k := known
+	k.Unlisted = []string{"cuda:0"}
+	if _, p := Read([]byte("model: mlp\ndevices: [{preset: \"cuda:0\"}]\n"), k); len(p) > 0 {
+		t.Error(p)
+	}
+	if _, p := Read([]byte("model: mlp\ndevices: [{preset: \"cuda:x\"}]\n"), k); len(p) != 1 || strings.Contains(p[0].Message, "cuda:0") {
+		t.Error(p)
+	}
+}
+
 func TestHostileTextIsBounded(t *testing.T) {
 	laughs := "a: &a [1,1,1,1,1,1,1,1,1]\n"
 	for c := 'b'; c < 'k'; c++ {
