@@ -571,3 +571,62 @@ func TestTheQueueOfAnAsynchronousExecutorHoldsItsInputs(t *testing.T) {
 		t.Errorf("peaks of %d buffers, and %d when the queue holds the constants; want 4 and 8", sync, async)
 	}
 }
+
+// begun lists the ops in the order in which the device ran them.
+func (b *bench) begun() (ops []string) {
+	b.rt.End(event.EndDone, "")
+	for _, e := range b.events {
+		if e.Kind == event.OpBegin {
+			ops = append(ops, b.strings.At(e.Op))
+		}
+	}
+	return ops
+}
+
+func TestOutEdgesAreServedInOrderOfCreationAndTheLastOneMovesTheReference(t *testing.T) {
+	b := run(t, exec.Graph, func(b *program.Builder) {
+		x := b.Op(program.OpExp, program.Attrs{}, b.Input("x", program.Float32, oneMiB))
+		y := b.Op(program.OpTanh, program.Attrs{}, x)
+		z := b.Op(program.OpSigmoid, program.Attrs{}, x)
+		w := b.Op(program.OpSquare, program.Attrs{}, x)
+		b.Fetch("s", b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpAddN, program.Attrs{}, w, y, z)))
+	})
+	if got, want := b.begun(), []string{"Exp", "Tanh", "Sigmoid", "Square", "AddN", "Sum"}; !slices.Equal(got, want) {
+		t.Errorf("ran %v, want %v", got, want)
+	}
+	told := b.told(gpu, event.Forward)
+	if want := []string{"forward Exp", "forward Square", "forward AddN"}; !slices.Equal(told, want) {
+		t.Errorf("%v, want %v: of x's readers the last alone takes its buffer over", told, want)
+	}
+}
+
+func TestAGraphRunsWhatIsNeededAndEagerEverything(t *testing.T) {
+	build := func(b *program.Builder) {
+		x := b.Input("x", program.Float32, oneMiB)
+		b.Op(program.OpTanh, program.Attrs{}, x) // nobody reads it
+		b.Fetch("s", b.Op(program.OpSum, program.Attrs{}, x))
+	}
+	for _, m := range allModes {
+		if ran := slices.Contains(run(t, m, build).begun(), "Tanh"); ran != (m == exec.Eager) {
+			t.Errorf("%s: an op whose result nobody reads ran: %v", m, ran)
+		}
+	}
+}
+
+func TestAGraphUnpacksItsConstantsInPinnedMemoryAndEagerDoesNot(t *testing.T) {
+	for _, m := range allModes {
+		b := run(t, m, func(b *program.Builder) {
+			b.Fetch("z", b.Op(program.OpSum, program.Attrs{}, b.Const("c", program.Float32, oneMiB, 1)))
+		})
+		pageable, pinned := false, false
+		for _, e := range b.events {
+			if e.Kind == event.Alloc && b.strings.At(e.Tensor) == "c" && e.Device == 0 {
+				pageable = pageable || b.allocators[e.Allocator] == "cpu"
+				pinned = pinned || b.allocators[e.Allocator] == "gpu_host_bfc"
+			}
+		}
+		if pageable || m != exec.Eager && !pinned {
+			t.Errorf("%s: constant unpacked in pageable memory: %v, in pinned: %v", m, pageable, pinned)
+		}
+	}
+}

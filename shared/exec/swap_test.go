@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"strings"
 	"testing"
 
 	"tideline/protocol/event"
@@ -75,5 +76,55 @@ func TestSwapFreesItsSourceAndComesBackInTime(t *testing.T) {
 		if got := b.live(gpu); got != 0 {
 			t.Errorf("%s: %d buffers outlive the step", m, got)
 		}
+	}
+}
+
+func TestOffloadingOverAnInfinitelyFastLinkCostsNoTime(t *testing.T) {
+	work := func(swap bool) func(*program.Builder) {
+		return func(b *program.Builder) {
+			m := program.Shape{2048, 2048}
+			w := b.Const("w", program.Float32, m, 1)
+			x := b.Op(program.OpMatMul, program.Attrs{}, b.Input("x", program.Float32, m), w)
+			y, kept := x, x
+			if swap {
+				kept = b.Op(program.OpSwapOut, program.Attrs{}, x)
+			}
+			for range 20 {
+				y = b.Op(program.OpMatMul, program.Attrs{}, y, w)
+			}
+			if swap {
+				kept = b.Op(program.OpSwapIn, program.Attrs{}, kept)
+			}
+			b.Fetch("y", b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpAdd, program.Attrs{}, y, kept)))
+		}
+	}
+	run := func(swap bool) (nanos, peak int64) {
+		b := newBenchWith(t, 512*mib, func(c *exec.Config) {
+			m := &c.Devices[gpu].Model
+			m.H2D, m.D2H, m.CopyLatency = 1<<62, 1<<62, 0
+		})
+		p := b.compile(work(swap))
+		b.step(p)
+		from := b.rt.Now()
+		b.step(p)
+		return b.rt.Now() - from, b.rt.Stats(gpu).PeakInUse
+	}
+	with, _ := run(true)
+	without, _ := run(false)
+	if with != without {
+		t.Errorf("a step takes %d ns with a tensor offloaded, %d without", with, without)
+	}
+}
+
+func TestOffloadingOverALinkOfNoBandwidthIsRefused(t *testing.T) {
+	b := newBenchWith(t, 512*mib, func(c *exec.Config) { c.Devices[gpu].Model.D2H = 0 })
+	pb := program.NewBuilder("test", 1)
+	swapped(pb)
+	p, err := pb.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.rt.Compile(p, nil, true); err == nil || !strings.Contains(err.Error(), "no bandwidth") {
+		t.Errorf("compiled with %v, want an error about the link", err)
 	}
 }
