@@ -61,6 +61,7 @@ func fillInput(b []byte, v *program.Value, below int64, r *rand.Rand) {
 		case program.Int32:
 			x := uint32(r.Int64N(below))
 			b[4*i], b[4*i+1], b[4*i+2], b[4*i+3] = byte(x), byte(x>>8), byte(x>>16), byte(x>>24)
+		default: // no model reads anything else
 		}
 	}
 }
