@@ -11,7 +11,7 @@ import (
 // point to the events.
 type log struct {
 	sink    event.Sink
-	names   [numStages + 1]event.StringID
+	names   []event.StringID // by stage
 	heap    []node
 	entries []entry
 	free    []int32 // slots of entries
@@ -19,7 +19,7 @@ type log struct {
 	ids     uint64
 	ev      event.Event
 
-	buffered, limit int64 // of the prefetch buffer, as told
+	buffered, limits []int64 // of prefetch buffers by stage, as told
 }
 
 type node struct {
@@ -30,19 +30,24 @@ type node struct {
 
 type entry struct {
 	e     event.Event
-	delta int64 // of the prefetch buffer; its size is filled in when told
+	delta int64 // of a prefetch buffer; its size is filled in when told
+	stage int
 }
 
-func (l *log) open(sink event.Sink, strings *event.Strings, limit int) {
+func (l *log) open(sink event.Sink, strings *event.Strings, d Dataset, names []string) {
+	l.buffered, l.limits = make([]int64, len(names)), make([]int64, len(names))
 	if sink == nil {
 		return
 	}
 	l.sink = sink
-	for i, s := range stageNames {
-		l.names[i] = strings.ID(s)
+	l.names = make([]event.StringID, len(names))
+	for i, s := range names {
+		switch d.Stages[i].Op {
+		case OpRepeat, OpTake, OpSkip: // have nothing to tell
+		default:
+			l.names[i] = strings.ID(s)
+		}
 	}
-	l.names[atPrefetch] = strings.ID(StagePrefetch)
-	l.limit = int64(limit)
 }
 
 // stage records the work of a stage on one element; work that takes no time
@@ -58,15 +63,15 @@ func (l *log) stage(begin, end int64, stage int, worker event.StreamID, bytes in
 	l.push(entry{e: e})
 }
 
-// change records that the prefetch buffer got or lost a batch, and its limit
+// change records that a prefetch buffer got or lost an element, and its limit
 // from then on (0: as before). Its size is counted when the event is told,
 // because what happens before may be decided later.
-func (l *log) change(at int64, delta, limit int) {
+func (l *log) change(at int64, stage, delta, limit int) {
 	if l.sink == nil {
 		return
 	}
-	e := event.Event{Kind: event.QueueDepth, Time: at, Op: l.names[atPrefetch], Requested: int64(limit), Step: event.NoStep}
-	l.push(entry{e: e, delta: int64(delta)})
+	e := event.Event{Kind: event.QueueDepth, Time: at, Op: l.names[stage], Requested: int64(limit), Step: event.NoStep}
+	l.push(entry{e: e, delta: int64(delta), stage: stage})
 }
 
 // set records a buffer's size.
@@ -90,9 +95,9 @@ func (l *log) tell(until int64) {
 		l.free = append(l.free, slot)
 		x := &l.entries[slot]
 		if x.delta != 0 {
-			l.buffered += x.delta
-			l.limit = max(l.limit, x.e.Requested)
-			x.e.Size, x.e.Requested = l.buffered, l.limit
+			l.buffered[x.stage] += x.delta
+			l.limits[x.stage] = max(l.limits[x.stage], x.e.Requested)
+			x.e.Size, x.e.Requested = l.buffered[x.stage], l.limits[x.stage]
 		}
 		l.ev = x.e // the sink may ask for more, which moves the entries
 		l.sink.Emit(&l.ev)

@@ -81,8 +81,10 @@ func TestThroughputRules(t *testing.T) {
 
 // Costs 4, 1, 1, 1: the first result is there after 4, the others wait for it.
 func TestParallelMapDeliversInOrder(t *testing.T) {
-	m := mustNew(t, Settings{Elements: 4, Epochs: 1, Map: Map{Parallel: 4, Cost: 1}, Batch: []int{1}})
-	m.runner.cost = func(i int64) int64 { return []int64{4, 1, 1, 1}[i] }
+	m, err := FromSlices(4, 0).With(Stage{Op: OpMap, Parallel: 4, Costs: []int64{4, 1, 1, 1}}).Batch(1, false).Open(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range int32(4) {
 		b, err := m.Next(0)
 		if err != nil || b.Ready != 4 || b.Indices[0] != i {
@@ -329,7 +331,12 @@ func TestBuffers(t *testing.T) {
 		Elements: 60000, SourceBytes: 28 * 28 * 4, ElementBytes: 4104, Map: Map{Parallel: 4}, Shuffle: 1024,
 		Batch: []int{32, 48}, Prefetch: 2,
 	}
-	want := []Buffer{{StageSource, 188160000, 1}, {StageMap, 4104, 4}, {StageShuffle, 4104, 1024}, {StagePrefetch, 48 * 4104, 3}}
+	want := []Buffer{
+		{Stage: StageSource, Bytes: 188160000, Count: 1},
+		{Stage: StageMap, Bytes: 4104, Count: 4},
+		{Stage: StageShuffle, Bytes: 4104, Count: 1024},
+		{Stage: StagePrefetch, Bytes: 48 * 4104, Count: 3},
+	}
 	if got := s.Buffers(s.Limit()); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

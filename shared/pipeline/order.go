@@ -1,33 +1,5 @@
 package pipeline
 
-// Source walks over the elements, epoch after epoch.
-type Source struct {
-	elements, epochs int
-	first            int
-	index, epoch     int
-}
-
-// NewSource makes the source of a pipeline.
-func NewSource(s *Settings) *Source {
-	return &Source{elements: s.Elements, epochs: s.Epochs, first: s.First}
-}
-
-// Next gives the next element and its epoch; ok is false at the end.
-func (s *Source) Next() (index int32, epoch int, ok bool) {
-	if s.elements == 0 {
-		return 0, 0, false
-	}
-	if s.index == s.elements {
-		s.index, s.epoch = 0, s.epoch+1
-	}
-	if s.epochs > 0 && s.epoch >= s.epochs {
-		return 0, 0, false
-	}
-	i := s.first + s.index
-	s.index++
-	return int32(i), s.epoch, true
-}
-
 // maxEpochsInBuffer bounds the shuffle buffer over a short source: it is not
 // filled on while it holds elements of more epochs than this.
 const maxEpochsInBuffer = 3
@@ -51,6 +23,12 @@ type slice struct {
 // NewShuffler makes a buffer of k elements, at least one.
 func NewShuffler[T any](k int, seed uint64) *Shuffler[T] {
 	return &Shuffler[T]{ring: make([]T, max(1, k)), state: seed, slices: make([]slice, 0, maxEpochsInBuffer+1)}
+}
+
+// Reset empties the buffer for another pass.
+func (s *Shuffler[T]) Reset(seed uint64) {
+	clear(s.ring)
+	s.slices, s.state, s.ended = s.slices[:0], seed, false
 }
 
 // Len is the number of elements in the buffer.
@@ -116,37 +94,32 @@ func (s *Shuffler[T]) take() T {
 // draw is a random number below n.
 func (s *Shuffler[T]) draw(n uint64) uint64 {
 	s.state += 0x9e3779b97f4a7c15
-	z := s.state
+	return mix(s.state) % n
+}
+
+// Seeds are the shuffle's seeds, iteration after iteration: the given one, and
+// then others drawn from it, or always the same.
+type Seeds struct {
+	next, state uint64
+	fixed       bool
+}
+
+// NewSeeds makes the seeds of a shuffle stage.
+func NewSeeds(seed uint64, fixed bool) *Seeds { return &Seeds{seed, ^seed, fixed} }
+
+// Next is the next iteration's seed.
+func (s *Seeds) Next() uint64 {
+	out := s.next
+	if !s.fixed {
+		s.state += 0x9e3779b97f4a7c15
+		s.next = mix(s.state)
+	}
+	return out
+}
+
+// mix is the output function of splitmix64.
+func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return (z ^ z>>31) % n
-}
-
-// Sizes gives the batch sizes of a pipeline in turn.
-type Sizes struct {
-	sizes []int
-	left  int // batches to come; -1: no limit
-	next  int
-}
-
-// NewSizes makes the sizes of a pipeline's batches.
-func NewSizes(s *Settings) *Sizes {
-	z := &Sizes{sizes: s.Batch, left: s.Batches}
-	if s.Batches == 0 {
-		z.left = -1
-	}
-	return z
-}
-
-// Next is the next batch's size, 0 when there is none.
-func (z *Sizes) Next() int {
-	if z.left == 0 {
-		return 0
-	}
-	if z.left > 0 {
-		z.left--
-	}
-	n := z.sizes[z.next]
-	z.next = (z.next + 1) % len(z.sizes)
-	return n
+	return z ^ z>>31
 }

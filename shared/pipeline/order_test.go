@@ -202,7 +202,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"prefetch -2: must be at least -1":   func(s *Settings) { s.Prefetch = -2 },
 		"shuffle -1: must be at least 0":     func(s *Settings) { s.Shuffle = -1 },
 		"map.cost -5: must be at least 0":    func(s *Settings) { s.Map.Cost = -5 },
-		"map.parallel -1":                    func(s *Settings) { s.Map.Parallel = -1 },
+		"map.parallel -2":                    func(s *Settings) { s.Map.Parallel = -2 },
 		"elements -1: must be at least 0":    func(s *Settings) { s.Elements = -1 },
 		"fetch cost -1: must be at least 0":  func(s *Settings) { s.FetchCost = -1 },
 		"ram budget -10: must be at least 0": func(s *Settings) { s.RAMBudget = -10 },

@@ -69,7 +69,10 @@ func scheduleHash(t *testing.T, s Settings, r *rand.Rand) uint64 {
 		now = b.Ready
 	}
 	m.Advance(1 << 60)
-	fmt.Fprintf(h, "%+v\n", s.Buffers(s.Limit()))
+	for i, b := range s.Buffers(s.Limit()) {
+		fmt.Fprintf(h, "%c{Stage:%s Bytes:%d Count:%d}", "[ "[min(i, 1)], b.Stage, b.Bytes, b.Count)
+	}
+	fmt.Fprintln(h, "]")
 	for id := range strings.Len() {
 		fmt.Fprintln(h, strings.At(event.StringID(id)))
 	}

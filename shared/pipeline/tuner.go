@@ -27,12 +27,15 @@ func NewTuner(prefetch int, budget int64) *Tuner {
 func (t *Tuner) Limit() int { return t.limit }
 
 // Element tells the bytes of one batch; the first time, the present limit's
-// worth is claimed from the budget.
-func (t *Tuner) Element(bytes int64) {
-	if t.element == 0 {
-		t.element = bytes
-		t.claimed = int64(t.limit) * bytes
+// worth is claimed from the budget. It is granted even when it is more than
+// there is; false then.
+func (t *Tuner) Element(bytes int64) (within bool) {
+	if t.element != 0 {
+		return true
 	}
+	t.element = bytes
+	t.claimed = int64(t.limit) * bytes
+	return t.budget == 0 || t.claimed <= t.budget
 }
 
 // Consumed records that size batches lay in the buffer when one was asked
