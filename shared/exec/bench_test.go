@@ -142,3 +142,53 @@ func BenchmarkFirstPlannedStep(b *testing.B) {
 		})
 	}
 }
+
+// calling is one small op called by itself, its result dropped at once.
+func calling(tb testing.TB) (call func()) {
+	tb.Helper()
+	b := newBenchWith(tb, 64*mib, func(c *exec.Config) {
+		c.Mode = exec.Eager
+		c.Sink = event.SinkFunc(func(*event.Event) {})
+	})
+	pb := program.NewBuilder("op", 1)
+	pb.Op(program.OpTanh, program.Attrs{}, pb.Input("x", program.Float32, program.Shape{64}))
+	p, err := pb.Build()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	op, err := b.rt.Prepare(p, 0, gpu)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	in, out := []exec.Handle{b.take(gpu, 256, "x")}, make([]exec.Handle, 1)
+	n := 0
+	return func() {
+		if err := b.rt.Do(op, in, out); err != nil {
+			tb.Fatal(err)
+		}
+		b.rt.Drop(out[0])
+		if n++; n%1000 == 0 {
+			if err := b.rt.Sync(); err != nil { // so that the queue of events to tell does not grow
+				tb.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestCallingAnOpAllocatesNothing(t *testing.T) {
+	call := calling(t)
+	for range 3000 {
+		call()
+	}
+	if n := testing.AllocsPerRun(2000, call); n != 0 {
+		t.Errorf("a call makes %v heap allocations, want none", n)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	call := calling(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		call()
+	}
+}

@@ -336,17 +336,19 @@ func (c *compiler) inputDevice(src *program.Node, dev event.DeviceID, i int) eve
 	return dev
 }
 
-// outputDevice is the device in whose memory an op's output lies. What comes
-// of int32 kernels on the host stays there, of whatever type it is.
+// outputDevice is the device in whose memory an op's output lies.
 func (c *compiler) outputDevice(id program.NodeID, i int) event.DeviceID {
 	src := &c.p.Nodes[id]
-	if c.p.HostOutput(src, i) {
-		return 0
-	}
-	if def, err := program.Lookup(src.Op); err == nil && def.HostInt32 && len(src.Inputs) > 0 && c.p.HostInput(src, 0) {
+	if def, err := program.Lookup(src.Op); err == nil && hostOutput(c.p, def, src, i) {
 		return 0
 	}
 	return c.where[id].Device
+}
+
+// hostOutput says whether an output is in host memory wherever the op runs. What
+// comes of int32 kernels on the host stays there, of whatever type it is.
+func hostOutput(p *program.Program, def *program.Def, src *program.Node, i int) bool {
+	return p.HostOutput(src, i) || def.HostInt32 && len(src.Inputs) > 0 && p.HostInput(src, 0)
 }
 
 // input is the tensor of v in a device's memory: the original, or one copy

@@ -173,11 +173,20 @@ func (r *Runtime) Prepare(p *program.Program, id program.NodeID, dev event.Devic
 		src: id, name: name, device: dev, phase: phases[src.Phase], alias: def.Alias, metadata: src.Op == program.OpShape,
 		dispatch: min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(len(src.Inputs)+len(src.Outputs))),
 	}
+	for i, v := range src.Outputs {
+		x := &p.Values[v]
+		a := Ask{Device: dev, Bytes: x.Bytes(), Op: name, Tensor: r.strings.ID(x.Name), Value: x, Category: categories[x.Role]}
+		if hostOutput(p, def, src, i) {
+			a.Device = 0
+		}
+		o.outs = append(o.outs, a)
+	}
 	at := dev
 	cost := program.Cost{}
-	if o.n.metadata {
+	if o.n.metadata || o.onHost(p, src) {
 		at = 0
-	} else {
+	}
+	if !o.n.metadata {
 		cost = def.Cost(p, src)
 	}
 	if def.Workspace != nil && !r.cfg.Devices[dev].IsHost() {
@@ -187,15 +196,26 @@ func (r *Runtime) Prepare(p *program.Program, id program.NodeID, dev event.Devic
 		Program: p, Node: src, Device: at, In: make([]Ref, len(src.Inputs)), Out: make([]Ref, len(src.Outputs)),
 		Nanos: r.cfg.Devices[at].Model.Kernel(cost.FLOPs, cost.Bytes),
 	}
-	for i, v := range src.Outputs {
-		x := &p.Values[v]
-		a := Ask{Device: dev, Bytes: x.Bytes(), Op: name, Tensor: r.strings.ID(x.Name), Value: x, Category: categories[x.Role]}
-		if p.HostOutput(src, i) {
-			a.Device = 0
-		}
-		o.outs = append(o.outs, a)
+	if o.n.workspace > r.cfg.workspaceLimit() {
+		o.n.workspace = 0
+		o.n.kernel.Nanos *= withoutWorkspace
 	}
 	return o, nil
+}
+
+// onHost says whether all that the op reads and writes is host memory.
+func (o *OneOp) onHost(p *program.Program, src *program.Node) bool {
+	for i := range src.Inputs {
+		if !p.HostInput(src, i) {
+			return false
+		}
+	}
+	for i := range o.outs {
+		if o.outs[i].Device != 0 {
+			return false
+		}
+	}
+	return len(src.Inputs)+len(o.outs) > 0
 }
 
 // Device is where the op runs.
