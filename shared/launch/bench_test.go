@@ -43,3 +43,35 @@ func BenchmarkModelledRun(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkModelledResNet50 is a modelled step of training ResNet-50 at a batch
+// of 32.
+func BenchmarkModelledResNet50(b *testing.B) {
+	for _, mode := range []api.Mode{api.Graph, api.Eager, api.Planned} {
+		b.Run(string(mode), func(b *testing.B) {
+			r, err := Start(api.Workload{
+				Model: "resnet50", Mode: mode, Train: &api.Train{}, Batch: []int{32}, Steps: api.MaxSteps,
+				Devices: []api.Device{{Preset: "t4-16g"}},
+			}, Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range 3 { // what a run makes once
+				r.Step()
+			}
+			kernels := 0
+			for i := range r.plans[0].program.Nodes {
+				if len(r.plans[0].program.Nodes[i].Inputs) > 0 {
+					kernels++
+				}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				r.Step()
+			}
+			b.ReportMetric(float64(kernels)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+			_, _ = r.Finish()
+		})
+	}
+}
