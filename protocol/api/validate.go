@@ -241,8 +241,13 @@ func (d *Device) validateParts(p *Problems, at func(string) string) {
 		name string
 		set  bool
 	}{
-		{"growth", d.Growth}, {"memory_limit", d.MemoryLimit != 0}, {"logical", len(d.Logical) > 0}, {"virtual", d.Virtual > 1},
-		{"fraction", d.Fraction != 0}, {"unified", d.Unified}, {"reserve_rule", d.ReserveRule != "" && d.ReserveRule != DefaultReserve},
+		{"growth", d.Growth},
+		{"memory_limit", d.MemoryLimit != 0},
+		{"logical", len(d.Logical) > 0},
+		{"virtual", d.Virtual > 1},
+		{"fraction", d.Fraction != 0},
+		{"unified", d.Unified},
+		{"reserve_rule", d.ReserveRule != "" && d.ReserveRule != DefaultReserve},
 	} {
 		if x.set {
 			p.add(at(x.name), x.name, " is for GPUs: TensorFlow answers ValueError for another kind of device. Remove it")

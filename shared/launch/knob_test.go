@@ -13,7 +13,6 @@ type ran struct {
 	Result
 	log     []string // lines, warnings begin with "! "
 	traces  int
-	swaps   int // copies that swapping makes, by bytes above nothing
 	kernels int
 	facts   []event.Fields
 	held    map[string]int64 // host memory of the pipeline's buffers, by name

@@ -70,7 +70,7 @@ func holdTo(t *testing.T, file string, cases []HashCase, end func(HashCase, Resu
 		t.Fatal(err)
 	}
 	was := strings.Split(string(want), "\n")
-	for _, line := range strings.Split(b.String(), "\n") {
+	for line := range strings.SplitSeq(b.String(), "\n") {
 		if !slices.Contains(was, line) {
 			t.Errorf("changed; if that is meant, renew %s with -update: %s", file, line)
 		}

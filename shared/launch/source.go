@@ -41,12 +41,9 @@ func defaultSource(model string) string {
 // checkSource finds a source that is nothing for the model.
 func checkSource(w *api.Workload) api.Problems {
 	m, err := zoo.Find(w.Model)
-	if err != nil {
-		return nil
-	}
 	in := w.Input.Source
-	if in != sourceDigits && in != sourceText || (in == sourceText) == (m.Kind == zoo.Tokens) {
-		return nil
+	if err != nil || in != sourceDigits && in != sourceText || (in == sourceText) == (m.Kind == zoo.Tokens) {
+		return nil //nolint:nilerr // an unknown model is Validate's affair
 	}
 	return api.Problems{{Path: "input.source", Message: in + " is nothing for " + w.Model + ": it takes " + m.Kind.String() +
 		". Write source: " + defaultSource(w.Model) + ", or leave it out"}}
@@ -56,7 +53,7 @@ func checkSource(w *api.Workload) api.Problems {
 func checkExtents(w *api.Workload) (out api.Problems) {
 	m, err := zoo.Find(w.Model)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // an unknown model is Validate's affair
 	}
 	for _, n := range w.Image {
 		if _, err := m.Image.Of(m.Name, "image", n); err != nil {

@@ -76,6 +76,7 @@ func matmul(b *program.Builder) {
 // GPU:1 -> GPU:1; GPU:2 soft -> GPU:0, hard -> an error that lists them.
 func TestMatMulGoesToTheFirstGPUOrWhereAsked(t *testing.T) {
 	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
 		p := build(t, matmul)
 		id, _ := node(t, p, program.OpMatMul)
 		for _, c := range []struct {
@@ -112,6 +113,7 @@ func TestOpWithoutKernelThere(t *testing.T) {
 	def.CPUOnly = true
 	t.Cleanup(func() { def.CPUOnly = was })
 	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
 		p := build(t, swapOut)
 		id, n := node(t, p, program.OpIdentity)
 		rules := []Rule{{n.Name, "/GPU:0"}}
@@ -137,6 +139,7 @@ func assignAdd(b *program.Builder) {
 // graph, also with soft placement off.
 func TestUpdateRunsAtItsVariable(t *testing.T) {
 	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
 		p := build(t, assignAdd)
 		id, n := node(t, p, program.OpAssignAdd)
 		for _, soft := range []bool{false, true} {
@@ -371,6 +374,7 @@ func TestCheckRules(t *testing.T) {
 // Optimizer state goes with its variable, whatever a rule says of it.
 func TestOptimizerStateStaysWithItsVariable(t *testing.T) {
 	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
 		p := model(t)
 		r := decide(t, p, []int{0}, Options{Rules: []Rule{{"Adam/*", "/CPU:0"}}, Soft: true, Eager: eager})
 		if d := at(t, p, r.Nodes, "Adam/dense1/kernel/m"); d.Device != 1 || !strings.Contains(d.Reason, "variable dense1/kernel") {
@@ -381,6 +385,7 @@ func TestOptimizerStateStaysWithItsVariable(t *testing.T) {
 
 func TestUnreadableWishNamesTheOp(t *testing.T) {
 	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
 		p := build(t, matmul)
 		_, n := node(t, p, program.OpMatMul)
 		n.Device = "/GPU:many"

@@ -2,6 +2,7 @@ package place
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"tideline/protocol/event"
@@ -163,7 +164,7 @@ func (pl *placer) node(id program.NodeID) error {
 	dev := list[0]
 	n := &pl.p.Nodes[id]
 	if isMetadata(n) {
-		if at, ok := pl.source(n.Inputs[0]); ok && contains(list, at) {
+		if at, ok := pl.source(n.Inputs[0]); ok && slices.Contains(list, at) {
 			pl.fix(id, at)
 			pl.set(id, at, "with its input")
 			return nil
@@ -182,15 +183,6 @@ func (pl *placer) fix(id program.NodeID, dev event.DeviceID) {
 	}
 	g.fixed = true
 	g.requested, g.resource = pl.devices[dev].Name, pl.devices[dev].Name
-}
-
-func contains(list []event.DeviceID, d event.DeviceID) bool {
-	for _, x := range list {
-		if x == d {
-			return true
-		}
-	}
-	return false
 }
 
 // source is where a value comes from, if that is decided.
@@ -234,7 +226,7 @@ func (pl *placer) generator(id program.NodeID) error {
 		return err
 	}
 	dev, ok := pl.consumers(pl.p.Nodes[id].Outputs[0])
-	if !ok || !contains(list, dev) {
+	if !ok || !slices.Contains(list, dev) {
 		return pl.node(id)
 	}
 	reason := "with its consumers"

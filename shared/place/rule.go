@@ -57,16 +57,16 @@ func CheckRules(p *program.Program, rules []Rule) (warnings []string, err error)
 	taken := make([]bool, len(p.Nodes))
 	for i, r := range rules {
 		matched[i] = make([]bool, len(p.Nodes))
-		any, fresh := false, false
+		some, fresh := false, false
 		for n := range p.Nodes {
 			if Match(r.Match, p.Nodes[n].Name) {
-				matched[i][n], any = true, true
+				matched[i][n], some = true, true
 				fresh = fresh || !taken[n]
 				taken[n] = true
 			}
 		}
 		who := "placement rule " + strconv.Itoa(i) + " (" + quote(r.Match) + " on " + r.Device + ")"
-		if !any {
+		if !some {
 			warnings = append(warnings, who+" matches no op of "+p.Name+": look the names up in the list of ops")
 			continue
 		}
