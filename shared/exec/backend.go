@@ -76,8 +76,10 @@ type Kernel struct {
 	Program *program.Program
 	Node    *program.Node
 	Device  event.DeviceID
-	In      []Ref // one per input, in memory that the kernel can read; a variable's is its own buffer
-	Out     []Ref // one per output; an in-place output equals its input
+	// In has one per input, in memory that the kernel can read, but for Shape,
+	// which reads no contents; a variable's is its own buffer.
+	In  []Ref
+	Out []Ref // one per output; an in-place output equals its input
 	// Workspace is temporary memory; without Bytes the kernel does without.
 	Workspace Ref
 	Step      int32 // from 0

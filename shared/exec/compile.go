@@ -23,6 +23,14 @@ func (r *Runtime) CompilePlaced(p *program.Program, where []place.Decision) (*Pl
 	if len(where) != len(p.Nodes) {
 		return nil, fmt.Errorf("compile %s: %d placements for %d nodes", p.Name, len(where), len(p.Nodes))
 	}
+	for i, d := range where {
+		if int(d.Device) >= len(r.memory) || r.memory[d.Device] == noSpace {
+			return nil, fmt.Errorf("compile %s: node %s is placed on device %d, which does not exist or has no memory attached", p.Name, p.Nodes[i].Name, d.Device)
+		}
+	}
+	if r.hostSpace == noSpace {
+		return nil, fmt.Errorf("compile %s: the host has no memory attached", p.Name)
+	}
 	c := compiler{r: r, p: p, where: where, plan: &Plan{p: p, eager: r.cfg.Mode == Eager}}
 	if err := c.run(); err != nil {
 		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
@@ -59,7 +67,18 @@ func (c *compiler) run() error {
 		c.lifetimes()
 	}
 	c.tellPlacement()
+	c.tellIdlePatterns()
 	return nil
+}
+
+// tellIdlePatterns warns of what Config.Keep names and the program does not have.
+func (c *compiler) tellIdlePatterns() {
+	for _, pattern := range c.r.cfg.Keep {
+		match := func(n program.Node) bool { return place.Match(pattern, n.Name) && c.kept(&n) }
+		if !slices.ContainsFunc(c.p.Nodes, match) {
+			c.r.Log(0, event.Warning, fmt.Sprintf("keep %q: no op of %s with a result has such a name, so nothing is kept", pattern, c.p.Name))
+		}
+	}
 }
 
 // reserve makes room at once for what a program of this size needs at least.

@@ -630,3 +630,34 @@ func TestAGraphUnpacksItsConstantsInPinnedMemoryAndEagerDoesNot(t *testing.T) {
 		}
 	}
 }
+
+func TestAPatternThatKeepsNothingIsWarnedOf(t *testing.T) {
+	b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Keep = []string{"Tanh", "layer7/*"} })
+	b.compile(summed)
+	var warned []string
+	for _, e := range b.events {
+		if e.Kind == event.Log && e.Flags&event.Warning != 0 {
+			warned = append(warned, b.strings.At(e.Text))
+		}
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], `keep "layer7/*"`) {
+		t.Errorf("warnings %q, want one, of layer7/*", warned)
+	}
+}
+
+func TestCompilingForADeviceThatIsNotThereIsAnError(t *testing.T) {
+	b := newBench(t, false, 64*mib)
+	pb := program.NewBuilder("test", 1)
+	summed(pb)
+	p, err := pb.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := make([]place.Decision, len(p.Nodes))
+	where[0].Device = 7
+	for _, w := range [][]place.Decision{where, where[:1]} {
+		if _, err := b.rt.CompilePlaced(p, w); err == nil {
+			t.Errorf("%d placements, the first on device 7: no error", len(w))
+		}
+	}
+}

@@ -48,10 +48,16 @@ func randomProgram(t *testing.T, r *rand.Rand) *program.Program {
 	w := values[len(values)-1]
 	for range 6 + r.IntN(20) {
 		v := pick()
-		switch r.IntN(8) {
+		switch r.IntN(10) {
 		case 6:
 			b.Op([]program.Op{program.OpAssign, program.OpAssignAdd, program.OpAssignSub}[r.IntN(3)], program.Attrs{}, w, values[r.IntN(3)])
 			continue
+		case 8:
+			n := b.Op(program.OpShape, program.Attrs{}, v)
+			v = b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpCast, program.Attrs{DType: program.Float32}, n))
+		case 9:
+			c := b.Op(program.OpCast, program.Attrs{DType: program.Int32}, v)
+			v = b.Op(program.OpCast, program.Attrs{DType: program.Float32}, b.Op(program.OpAdd, program.Attrs{}, c, c))
 		case 7:
 			v = b.Op(program.OpSwapIn, program.Attrs{}, b.Op(program.OpSwapOut, program.Attrs{}, v))
 		case 0:
