@@ -38,8 +38,6 @@ type feed struct {
 // end.
 func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) (*feed, int64, error) {
 	s := pipelineSettings(w, p)
-	s.Cache = w.Input.Cache
-	s.Interleave = pipeline.Interleave{Cycle: w.Input.Interleave.Cycle, Block: w.Input.Interleave.Block, Parallel: w.Input.Interleave.Parallel}
 	f := &feed{strings: o.Strings, rt: rt, data: o.Data, close: func() {}}
 	if err := f.open(s, p, o); err != nil {
 		return nil, 0, err

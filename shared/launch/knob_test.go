@@ -284,8 +284,25 @@ func TestInputStages(t *testing.T) {
 		t.Errorf("%d traces, want one more for the batch of 38; %s", r.traces, r.Message)
 	}
 	auto := run(t, lenet(func(w *api.Workload) { w.Input.Map = api.Map{Parallel: api.Auto, Cost: 1000} }))
-	if got := auto.held["map buffer"]; got != hostCores*(32*32*4+8) {
+	if got := auto.held["map buffer"]; got < 32*32*4+8 {
 		t.Errorf("the map buffer holds %d bytes", got)
+	}
+	slow := func(w *api.Workload) {
+		w.Steps, w.Batch, w.Input.Take, w.Input.FetchCost, w.Input.Map.Cost = 12, []int{100}, 400, 50_000, 50_000
+	}
+	base := run(t, lenet(slow))
+	for name, edit := range map[string]func(w *api.Workload){
+		"cache":      func(w *api.Workload) { slow(w); w.Input.Cache = true },
+		"interleave": func(w *api.Workload) { slow(w); w.Input.Interleave = api.Interleave{Cycle: 4, Block: 10, Parallel: 4} },
+		"auto":       func(w *api.Workload) { slow(w); w.Input.Map.Parallel = api.Auto },
+	} {
+		r := run(t, lenet(edit))
+		if r.Nanos > base.Nanos*8/10 {
+			t.Errorf("%s: %d ms, without it %d", name, r.Nanos/1e6, base.Nanos/1e6)
+		}
+		if name == "cache" && r.held["cache buffer"] < 400*(32*32*4+8) {
+			t.Errorf("the cache holds %d bytes: %v", r.held["cache buffer"], r.held)
+		}
 	}
 }
 

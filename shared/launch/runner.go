@@ -49,7 +49,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 	for _, p := range o.Machine.Real() {
 		known.Presets = append(known.Presets, p.Name)
 	}
-	if p := slices.Concat(w.Validate(known), beyond(&w), checkSource(&w), checkExtents(&w)); len(p) > 0 {
+	if p := slices.Concat(w.Validate(known), checkDevicePrefetch(&w), checkSource(&w), checkExtents(&w)); len(p) > 0 {
 		return nil, p
 	}
 	w = *w.Clone()

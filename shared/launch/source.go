@@ -49,6 +49,27 @@ func checkSource(w *api.Workload) api.Problems {
 		". Write source: " + defaultSource(w.Model) + ", or leave it out"}}
 }
 
+// checkDevicePrefetch finds what would send batches of another shape to the
+// device than the step after next wants.
+func checkDevicePrefetch(w *api.Workload) (out api.Problems) {
+	in := &w.Input
+	if in.PrefetchToDevice == 0 {
+		return nil
+	}
+	if len(w.Batch) > 1 || len(w.Image) > 1 || len(w.Sequence) > 1 {
+		out = append(out, api.Problem{
+			Path: "input.prefetch_to_device", Message: "batches on the device are all of one shape: give one batch, image and sequence, or leave it out",
+		})
+	}
+	if in.Repeat > 0 && !in.DropRemainder {
+		out = append(out, api.Problem{
+			Path:    "input.drop_remainder",
+			Message: "batches on the device are all of one shape, so the last, smaller one must be left out: write drop_remainder: true",
+		})
+	}
+	return out
+}
+
 // checkExtents finds images and sequences that the model does not take.
 func checkExtents(w *api.Workload) (out api.Problems) {
 	m, err := zoo.Find(w.Model)
@@ -86,10 +107,8 @@ func pipelineSettings(w *api.Workload, p *program.Program) pipeline.Settings {
 		Map:      pipeline.Map{Parallel: w.Input.Map.Parallel, Cost: w.Input.Map.Cost},
 		Shuffle:  w.Input.Shuffle, Seed: w.Seed, Batch: w.Batch, Prefetch: w.Input.Prefetch,
 		Epochs: w.Input.Repeat, OpenCost: w.Input.OpenCost, FetchCost: w.Input.FetchCost,
-		DropRemainder: w.Input.DropRemainder, RAMBudget: w.Input.RAMBudget,
-	}
-	if w.Input.Map.Parallel == api.Auto {
-		s.Map.Parallel = hostCores
+		DropRemainder: w.Input.DropRemainder, RAMBudget: w.Input.RAMBudget, Cache: w.Input.Cache,
+		Interleave: pipeline.Interleave{Cycle: w.Input.Interleave.Cycle, Block: w.Input.Interleave.Block, Parallel: w.Input.Interleave.Parallel},
 	}
 	if w.Input.Source == sourceSynthetic {
 		s.Elements, s.SourceBytes = syntheticElements, 0
@@ -107,10 +126,6 @@ func pipelineSettings(w *api.Workload, p *program.Program) pipeline.Settings {
 	}
 	return s
 }
-
-// hostCores is what an automatic number of calls comes to: that of the
-// modelled host, so that a rerun elsewhere holds as many results.
-const hostCores = 8
 
 // grown scales the bytes of an element with sides or lengths in turn to the
 // largest of them.
