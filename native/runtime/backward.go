@@ -9,101 +9,84 @@ import (
 	"tideline/shared/program"
 )
 
-// backward computes gradients of a tape: it derives the recorded ops as one
-// program and runs the backward nodes eagerly, one by one.
-type backward struct {
-	tape *Tape
-	b    *program.Builder
-	ids  map[uint64]program.ValueID
-	held map[program.ValueID]*handle // forward values that the tape holds
+// segment computes gradients through a run of recorded ops: it derives them as
+// one program and runs the backward nodes eagerly, one by one.
+type segment struct {
+	tape    *Tape
+	entries []entry
+	b       *program.Builder
+	ids     map[uint64]program.ValueID
+	held    map[program.ValueID]*handle // forward values that the tape holds, and gradients from outside
 }
 
-func (g *backward) run(target *Tensor, sources []Source) ([]*Tensor, error) {
-	t := g.tape
-	need := t.reachable(target.h.uid)
-	var wrt []program.ValueID
-	uses := make([][]int, len(sources)) // by source: indices of wrt
+// root is a value of the segment that the loss depends on: by its gradient, or
+// as the loss itself where there is none.
+type root struct {
+	value recorded
+	grad  *handle
+}
+
+// derive gives the gradients of the sum of the roots by values of the segment.
+func (g *segment) derive(roots []root, wrt []uint64) ([]*handle, error) {
 	g.b = program.NewBuilder("tape", 1)
-	loss := g.record(target, need)
-	for i, s := range sources {
-		for _, uid := range t.uids(s) {
-			if v, ok := g.ids[uid]; ok && need[uid] && uid != target.h.uid && t.tracked[uid] {
-				uses[i] = append(uses[i], len(wrt))
-				wrt = append(wrt, v)
-			}
+	g.ids, g.held = map[uint64]program.ValueID{}, map[program.ValueID]*handle{}
+	g.record()
+	loss := program.ValueID(program.None)
+	for _, r := range roots {
+		term := g.value(&r.value)
+		if r.grad != nil {
+			up := g.b.Input("gradient of "+g.name(r.value.uid), r.value.dtype, r.value.shape)
+			g.held[up] = r.grad
+			term = g.b.Op(program.OpMul, plain, term, up)
+		}
+		if len(r.value.shape) > 0 {
+			term = g.b.Op(program.OpSum, plain, term)
+		}
+		if loss == program.None {
+			loss = term
+		} else {
+			loss = g.b.Op(program.OpAdd, plain, loss, term)
 		}
 	}
-	out := make([]*Tensor, len(sources))
-	if len(wrt) == 0 {
-		return out, nil
+	ids := make([]program.ValueID, len(wrt))
+	for i, uid := range wrt {
+		ids[i] = g.ids[uid]
 	}
-	grads := g.b.Derive(loss, program.None, wrt)
+	grads := g.b.Derive(loss, program.None, ids)
 	values := make([]program.ValueID, len(grads))
+	leave := g.b.Enter(program.Backward)
 	for i, x := range grads {
-		values[i] = g.b.Densify(x, g.b.Shape(wrt[i]))
+		values[i] = g.b.Densify(x, g.b.Shape(ids[i]))
 	}
+	leave()
 	p, err := g.b.Build()
 	if err != nil {
 		return nil, &Error{Kind: device.InvalidArgument, Op: "gradient", Message: err.Error(), Cause: err}
 	}
-	results, err := g.execute(p, values)
-	if err != nil {
-		return nil, err
-	}
-	for i := range sources {
-		if len(uses[i]) == 0 {
-			continue
-		}
-		h := results[uses[i][0]]
-		if len(uses[i]) > 1 { // a variable that changed under the tape
-			if h, err = g.sum(results, uses[i]); err != nil {
-				return nil, err
-			}
-		}
-		out[i] = t.rt.own(h)
-	}
-	return out, nil
+	return g.execute(p, values)
 }
 
-func (g *backward) sum(results []*handle, which []int) (*handle, error) {
-	var in []*handle
-	for _, i := range which {
-		in = append(in, results[i])
+func (g *segment) name(uid uint64) string { return fmt.Sprintf("value%d", uid) }
+
+func (g *segment) value(r *recorded) program.ValueID {
+	v, ok := g.ids[r.uid]
+	if !ok {
+		v = g.b.Input(g.name(r.uid), r.dtype, r.shape)
+		g.ids[r.uid] = v
 	}
-	var out [maxOut]*handle
-	_, err := g.tape.rt.dispatch(&call{op: program.OpAddN, attrs: &plain, phase: program.Backward, role: program.RoleGradient, in: in}, &out)
-	for _, h := range in {
-		g.tape.rt.drop(h)
+	if r.h != nil {
+		g.held[v] = r.h
 	}
-	return out[0], err
+	return v
 }
 
-// record puts the tape's ops that the target needs into the builder, and gives
-// the loss: the target, or its sum.
-func (g *backward) record(target *Tensor, need map[uint64]bool) program.ValueID {
-	value := func(r *recorded) program.ValueID {
-		v, ok := g.ids[r.uid]
-		if !ok {
-			v = g.b.Input(fmt.Sprintf("value%d", r.uid), r.dtype, r.shape)
-			g.ids[r.uid] = v
-		}
-		if r.h != nil {
-			g.held[v] = r.h
-		}
-		return v
-	}
-	for i := range g.tape.entries {
-		e := &g.tape.entries[i]
-		wanted := false
-		for j := range e.out {
-			wanted = wanted || need[e.out[j].uid]
-		}
-		if !wanted {
-			continue
-		}
+// record puts the segment's ops into the builder.
+func (g *segment) record() {
+	for i := range g.entries {
+		e := &g.entries[i]
 		var in []program.ValueID
 		for j := range e.in {
-			in = append(in, value(&e.in[j]))
+			in = append(in, g.value(&e.in[j]))
 		}
 		for j, v := range g.b.Node(e.op, e.attrs, in...)[:len(e.out)] {
 			g.ids[e.out[j].uid] = v
@@ -112,16 +95,11 @@ func (g *backward) record(target *Tensor, need map[uint64]bool) program.ValueID 
 			}
 		}
 	}
-	loss := value(&recorded{uid: target.h.uid, dtype: target.dtype, shape: target.shape})
-	if len(target.shape) > 0 {
-		loss = g.b.Op(program.OpSum, plain, loss)
-	}
-	return loss
 }
 
 // execute runs the backward nodes in order. A value dies after its last use,
 // as the locals of a gradient function do.
-func (g *backward) execute(p *program.Program, results []program.ValueID) ([]*handle, error) {
+func (g *segment) execute(p *program.Program, results []program.ValueID) ([]*handle, error) {
 	c := g.tape.rt.core
 	last := make([]int, len(p.Values))
 	for i, n := range p.Nodes {
@@ -187,7 +165,7 @@ func (g *backward) execute(p *program.Program, results []program.ValueID) ([]*ha
 }
 
 // letGo gives up what the tape holds of a value.
-func (g *backward) letGo(v program.ValueID) {
+func (g *segment) letGo(v program.ValueID) {
 	h := g.held[v]
 	if h == nil {
 		return
@@ -206,7 +184,7 @@ func (g *backward) letGo(v program.ValueID) {
 	}
 }
 
-func (g *backward) node(p *program.Program, n *program.Node, live map[program.ValueID]*handle) error {
+func (g *segment) node(p *program.Program, n *program.Node, live map[program.ValueID]*handle) error {
 	rt := g.tape.rt
 	if n.Op == program.OpConst {
 		h, err := rt.constHandle(n)

@@ -43,7 +43,7 @@ type concrete struct {
 	kind   string          // everything but the tensors' shapes
 	shapes []program.Shape // -1: unknown
 	graphs map[string]*graph
-	ready  map[string]*instance
+	pairs  map[string]*pair // for calls under a tape
 }
 
 // Function makes a function of a body. Nothing is traced before its first
@@ -84,15 +84,12 @@ func (f *Function) Release() {
 		return
 	}
 	for _, x := range f.concrete {
-		for _, key := range slices.Sorted(maps.Keys(x.ready)) {
-			in := x.ready[key]
-			c.run.Forget(in.plan)
-			for _, id := range in.captures {
-				c.run.Drop(c.run.Unbind(id))
-			}
-		}
 		for _, key := range slices.Sorted(maps.Keys(x.graphs)) {
-			x.graphs[key].t.release()
+			c.releaseGraph(x.graphs[key])
+		}
+		for _, key := range slices.Sorted(maps.Keys(x.pairs)) {
+			c.releaseGraph(x.pairs[key].forward)
+			c.releaseGraph(x.pairs[key].backward)
 		}
 	}
 	f.concrete = nil
@@ -118,11 +115,6 @@ func (f *Function) Call(args ...any) ([]*Tensor, error) {
 		if t.h.err != nil {
 			return nil, t.h.err
 		}
-		for _, tape := range rt.tapes {
-			if tape.tracked[t.h.uid] {
-				return nil, &Error{Kind: device.RuntimeError, Op: f.name, Message: "a tape that is open outside cannot see into a function: open it in the function's body"}
-			}
-		}
 	}
 	c, err := f.find(&s, args)
 	if err != nil {
@@ -145,7 +137,7 @@ func (f *Function) find(s *signature, args []any) (*concrete, error) {
 		f.detector.hit()
 		return best, nil
 	}
-	c := &concrete{kind: kind, graphs: map[string]*graph{}, ready: map[string]*instance{}}
+	c := &concrete{kind: kind, graphs: map[string]*graph{}, pairs: map[string]*pair{}}
 	for _, t := range s.tensors {
 		c.shapes = append(c.shapes, slices.Clone(t.shape))
 	}
@@ -239,7 +231,19 @@ func (f *Function) forget(g *graph) {
 	g.t.release()
 }
 
-func (f *Function) traceOnce(args []any, create bool) (*graph, int, error) {
+func (f *Function) traceOnce(args []any, create bool) (g *graph, made int, err error) {
+	t, err := f.trace(args, create, func(t *trace, results []*Tensor, n int) (err error) {
+		g, err = t.finish(results, n)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return g, t.made, nil
+}
+
+// trace runs the body on values of a new graph and lets finish complete it.
+func (f *Function) trace(args []any, create bool, finish func(t *trace, results []*Tensor, args int) error) (*trace, error) {
 	rt := f.rt
 	t := newTrace(rt, f, create)
 	rt.trace = t
@@ -250,18 +254,16 @@ func (f *Function) traceOnce(args []any, create bool) (*graph, int, error) {
 		in[i] = p.replace(a, t)
 	}
 	results, err := f.body(in...)
-	var g *graph
 	if err == nil {
-		g, err = t.finish(results)
+		err = finish(t, results, p.n)
 	}
-	rt.trace = nil
 	if err != nil {
 		rt.mu.Lock()
 		t.release()
 		rt.mu.Unlock()
-		return nil, 0, err
+		return nil, err
 	}
-	return g, t.made, nil
+	return t, nil
 }
 
 // placer puts values of the graph in the place of tensors.
@@ -297,53 +299,92 @@ func (p *placer) replace(a any, t *trace) any {
 	return a
 }
 
-// run calls a concrete function. Its arguments are held for the whole call.
+// run calls a concrete function, and lets the open tapes see it.
 func (f *Function) run(c *concrete, s *signature, args []any) ([]*Tensor, error) {
 	g, err := f.graph(c, s, args)
 	if err != nil {
 		return nil, err
 	}
+	in := make([]*handle, len(s.tensors))
+	for i, t := range s.tensors {
+		in[i] = t.h
+	}
 	rt := f.rt
+	if rt.watched(g, in) {
+		return f.underTape(c, s, args, in)
+	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	at := make([]event.DeviceID, len(s.tensors))
-	key := []byte(s.shapes())
-	for i, t := range s.tensors {
-		at[i] = rt.run.Memory(t.h.mem).Device
+	out, err := rt.callGraph(g, in, c)
+	if err != nil {
+		return nil, err
+	}
+	return rt.ownAll(out), nil
+}
+
+func (rt *Runtime) ownAll(hs []*handle) []*Tensor {
+	ts := make([]*Tensor, len(hs))
+	for i, h := range hs {
+		ts[i] = rt.own(h)
+	}
+	return ts
+}
+
+// callGraph runs a graph on arguments that are held for the whole call; what
+// says in the timeline what is traced when it is made ready.
+func (rt *Runtime) callGraph(g *graph, args []*handle, what fmt.Stringer) ([]*handle, error) {
+	at := make([]event.DeviceID, len(args))
+	var key []byte
+	for i, h := range args {
+		at[i] = rt.run.Memory(h.mem).Device
 		key = appendInt(key, int64(at[i]))
 	}
-	in := c.ready[string(key)]
+	in := g.ready[string(key)]
 	if in == nil {
-		rt.run.Annotate("tracing: " + f.name + "(" + c.String() + ")")
+		rt.run.Annotate("tracing: " + g.name + "(" + what.String() + ")")
+		var err error
 		if in, err = rt.instantiate(g, at); err != nil {
 			return nil, err
 		}
-		c.ready[string(key)] = in
+		g.ready[string(key)] = in
 	}
-	for i, t := range s.tensors {
+	for i, h := range args {
 		if in.used[i] {
-			rt.run.Hold(t.h.mem)
-			rt.run.Bind(in.args[i], t.h.mem)
+			rt.run.Hold(h.mem)
+			rt.run.Bind(in.args[i], h.mem)
 		}
 	}
-	out, err := rt.run.Call(in.plan)
-	for i := range s.tensors {
+	mem, err := rt.run.Call(in.plan)
+	for i := range args {
 		if in.used[i] {
 			rt.run.Drop(rt.run.Unbind(in.args[i]))
 		}
 	}
 	if err != nil {
-		return nil, rt.wrap(f.name, 0, rt.largest(g), err)
+		return nil, rt.wrap(g.name, 0, rt.largest(g), err)
 	}
-	for _, v := range g.t.writes {
+	for _, v := range g.writes {
 		rt.uid++
 		v.uid = rt.uid
 	}
-	ts := make([]*Tensor, len(out))
-	for i, mem := range out {
-		ts[i] = rt.own(rt.newHandle(mem, rt.run.Memory(mem).Device, g.outputs[i].dtype, g.outputs[i].shape))
+	out := make([]*handle, len(mem))
+	for i, m := range mem {
+		out[i] = rt.newHandle(m, rt.run.Memory(m).Device, g.outputs[i].dtype, g.outputs[i].shape)
 	}
-	return ts, nil
+	return out, nil
+}
+
+// releaseGraph lets go of what a graph holds.
+func (c *core) releaseGraph(g *graph) {
+	for _, key := range slices.Sorted(maps.Keys(g.ready)) {
+		in := g.ready[key]
+		c.run.Forget(in.plan)
+		for _, id := range in.captures {
+			c.run.Drop(c.run.Unbind(id))
+		}
+	}
+	g.ready = nil
+	g.t.release()
 }
 
 // largest finds, for the message of a failure, the value that had no room.

@@ -395,15 +395,91 @@ func TestGraphValuesStayInTheirGraph(t *testing.T) {
 	}
 }
 
-func TestOutsideTapesCannotSeeIntoFunctions(t *testing.T) {
-	rt, _ := newRuntime(t, gpus(0))
-	f := twice(rt)
-	x := floats(t, rt, []float32{1})
+// A tape outside looks into functions: gradients are those of the same ops
+// without one.
+func TestATapeSeesIntoFunctions(t *testing.T) {
+	var reference []float32
+	for _, traced := range []bool{false, true} {
+		rt, _ := newRuntime(t, gpus(1))
+		rt.RunFunctionsEagerly(!traced)
+		w, err := rt.NewVariable("w", VariableOptions{Shape: program.Shape{2, 2}, Values: BytesOf([]float32{1, 2, 3, 4})})
+		ok(t, err)
+		layer := rt.Function("layer", func(args ...any) ([]*Tensor, error) {
+			return []*Tensor{Must(rt.Tanh(Must(rt.MatMul(args[0].(*Tensor), Must(rt.Read(w))))))}, nil
+		})
+		mean := rt.Function("mean", func(args ...any) ([]*Tensor, error) {
+			return []*Tensor{Must(rt.Mean(Must(rt.Square(args[0].(*Tensor)))))}, nil
+		})
+		x := floats(t, rt, []float32{0.1, -0.2, 0.3, 0.4}, 2, 2)
+		tape := rt.Tape(true)
+		tape.Watch(x)
+		h := invoke(t, layer, x)[0]
+		h = invoke(t, layer, Must(rt.Add(h, x)))[0] // ops and calls in turn; x is used twice, w three times
+		h = Must(rt.Mul(h, Must(rt.Mean(Must(rt.Read(w))))))
+		loss := invoke(t, mean, h)[0]
+		doubled := Must(rt.Add(loss, loss))
+		g, err := tape.Gradient(doubled, x, w, h)
+		ok(t, err)
+		var got []float32
+		for i := range g {
+			v, err := Read[float32](g[i])
+			ok(t, err)
+			got = append(got, v...)
+		}
+		if !traced {
+			reference = got
+		} else if !close32(got, reference) {
+			t.Errorf("with functions %v, without %v", got, reference)
+		}
+		// By finite differences, for one element of w.
+		value := func() float64 {
+			h := invoke(t, layer, x)[0]
+			h = invoke(t, layer, Must(rt.Add(h, x)))[0]
+			h = Must(rt.Mul(h, Must(rt.Mean(Must(rt.Read(w))))))
+			l, err := Must(rt.Add(invoke(t, mean, h)[0], invoke(t, mean, h)[0])).Scalar()
+			ok(t, err)
+			return l
+		}
+		tape.Release()
+		const step = 1.0 / 256
+		before := value()
+		ok(t, rt.AssignAdd(w, floats(t, rt, []float32{0, 0, step, 0}, 2, 2)))
+		if slope := (value() - before) / step; slope-float64(got[4+2]) > 0.01 || float64(got[4+2])-slope > 0.01 {
+			t.Errorf("traced %v: gradient %v, slope %v", traced, got[4+2], slope)
+		}
+	}
+}
+
+func close32(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return x-y < 1e-5 && y-x < 1e-5 })
+}
+
+// What a tape holds of a call is what its backward graph reads.
+func TestATapeHoldsWhatAFunctionSaves(t *testing.T) {
+	rt, _ := newRuntime(t, gpus(1))
+	f := rt.Function("f", func(args ...any) ([]*Tensor, error) {
+		x := args[0].(*Tensor)
+		return []*Tensor{Must(rt.Sum(Must(rt.Relu(Must(rt.Add(x, x))))))}, nil // relu reads its output
+	})
+	x := mebi(t, rt, 1)
 	tape := rt.Tape(false)
 	tape.Watch(x)
-	_, err := f.Call(x)
-	refused(t, err, device.RuntimeError, "tape")
-	tape.Release()
+	y := invoke(t, f, x)[0]
+	if now, _ := inUse(t, rt); now != 2*mebibyte+256 {
+		t.Errorf("%d bytes: want x, the rectifier's output and the result", now)
+	}
+	g, err := tape.Gradient(y, x)
+	ok(t, err)
+	if v, err := Read[float32](g[0]); err != nil || v[0] != 2 {
+		t.Error(v[0], err)
+	}
+	for _, r := range []*Tensor{x, y, g[0]} {
+		r.Release()
+	}
+	f.Release()
+	if now, _ := inUse(t, rt); now != 0 {
+		t.Errorf("%d bytes are held", now)
+	}
 }
 
 func TestABodyThatFailsLeavesTheRuntimeUsable(t *testing.T) {

@@ -30,11 +30,13 @@ type watched struct {
 	uid uint64
 }
 
-// entry is one op on the tape.
+// entry is one op on the tape, or a function that was called.
 type entry struct {
 	op      program.Op
 	attrs   program.Attrs
 	in, out []recorded
+	pair    *pair
+	saved   []recorded // of a function: what its backward graph reads
 }
 
 // recorded is a value of an entry; h is set when the tape holds it.
@@ -84,7 +86,7 @@ func (t *Tape) release() {
 }
 
 func (e *entry) release(c *core) {
-	for _, list := range [][]recorded{e.in, e.out} {
+	for _, list := range [][]recorded{e.in, e.out, e.saved} {
 		for i := range list {
 			if h := list[i].h; h != nil {
 				list[i].h = nil
@@ -223,8 +225,8 @@ func (t *Tape) Gradient(target *Tensor, sources ...Source) ([]*Tensor, error) {
 }
 
 func (t *Tape) gradient(target *Tensor, sources []Source) ([]*Tensor, error) {
-	g := backward{tape: t, ids: map[uint64]program.ValueID{}, held: map[program.ValueID]*handle{}}
-	return g.run(target, sources)
+	g := gradients{tape: t, target: target, grads: map[uint64]*handle{}}
+	return g.run(sources)
 }
 
 // uids are the values of a source that the tape saw.

@@ -31,9 +31,10 @@ type trace struct {
 
 // bind is what stands behind a variable of the traced program.
 type bind struct {
-	v   *Variable // one of the program's variables,
-	h   *handle   // or a tensor from outside, which the function holds,
-	arg int       // or argument number arg
+	v     *Variable // one of the program's variables,
+	h     *handle   // or a tensor from outside, which the function holds,
+	arg   int       // or argument number arg
+	value program.ValueID
 }
 
 type asked struct {
@@ -60,6 +61,7 @@ func (t *trace) symbol(v program.ValueID, d program.DType, s program.Shape) *Ten
 // enter adds a value that comes from outside.
 func (t *trace) enter(name string, d program.DType, s program.Shape, b bind) *Tensor {
 	v := t.b.State(name, d, s, program.Init{})
+	b.value = v
 	t.binds = append(t.binds, b)
 	return t.symbol(v, d, s)
 }
@@ -185,14 +187,7 @@ func (t *trace) gradient(target *Tensor, sources []Source) ([]*Tensor, error) {
 		return make([]*Tensor, len(sources)), nil
 	}
 	need := map[program.ValueID]bool{target.value: true}
-	for i := len(t.ops) - 1; i >= 0; i-- {
-		o := &t.ops[i]
-		if o.op != program.OpStopGradient && slices.ContainsFunc(o.out, func(v program.ValueID) bool { return need[v] }) {
-			for _, v := range o.in {
-				need[v] = true
-			}
-		}
-	}
+	t.reach(need)
 	var wrt []program.ValueID
 	out := make([]*Tensor, len(sources))
 	at := make([]int, len(sources))
@@ -233,42 +228,64 @@ func (t *trace) gradient(target *Tensor, sources []Source) ([]*Tensor, error) {
 
 // graph is a traced program, before it is bound to memory and devices.
 type graph struct {
+	name    string
 	p       *program.Program
-	t       *trace
+	t       *trace // holds what the body captured
+	binds   []bind
+	devices []asked
+	writes  []*Variable
 	outputs []spec
+	args    int
+	ready   map[string]*instance // by where the arguments lie
 }
 
 // finish makes the program of what the body returned.
-func (t *trace) finish(results []*Tensor) (*graph, error) {
-	g := &graph{t: t}
+func (t *trace) finish(results []*Tensor, args int) (*graph, error) {
+	g := &graph{name: t.f.name, t: t, args: args, ready: map[string]*instance{}}
+	if err := t.fetch(g, results); err != nil {
+		return nil, err
+	}
+	p, err := t.build()
+	if err != nil {
+		return nil, err
+	}
+	g.p, g.binds, g.devices, g.writes = p, t.binds, t.devices, t.writes
+	return g, nil
+}
+
+// fetch makes the results outputs; those from outside enter first.
+func (t *trace) fetch(g *graph, results []*Tensor) error {
 	for i, x := range results {
 		if err := t.rt.usable(x, t.f.name); err != nil {
-			return nil, err
+			return err
 		}
 		if x.graph == nil {
 			s, err := t.capture(x, false)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			x = s
+			results[i], x = s, s
 		}
 		t.b.Fetch(fmt.Sprintf("output%d", i), x.value)
 		g.outputs = append(g.outputs, spec{x.dtype, x.shape})
 	}
+	return nil
+}
+
+// build is the finished program, in the order of the body.
+func (t *trace) build() (*program.Program, error) {
 	p, err := t.b.Build()
 	if err != nil {
 		return nil, &Error{Kind: device.InvalidArgument, Op: t.f.name, Message: err.Error(), Cause: err}
 	}
-	g.p = p
-	t.order()
-	return g, nil
+	t.order(p)
+	return p, nil
 }
 
 // order adds the control edges that keep reads and writes of one variable in
 // the order of the body: a write runs after all that came before it, a read
 // after the last write.
-func (t *trace) order() {
-	p, _ := t.b.Build()
+func (t *trace) order(p *program.Program) {
 	written := map[*Variable]program.NodeID{}
 	touched := map[*Variable][]program.NodeID{}
 	holder := make([]*Variable, len(p.Values)) // whose buffer a value is
@@ -331,9 +348,9 @@ type instance struct {
 func (rt *Runtime) instantiate(g *graph, at []event.DeviceID) (*instance, error) {
 	c := rt.core
 	in := &instance{args: make([]program.VariableID, len(at)), used: make([]bool, len(at))}
-	global := make([]program.VariableID, len(g.t.binds))
-	where := make([]event.DeviceID, len(g.t.binds))
-	for i, b := range g.t.binds {
+	global := make([]program.VariableID, len(g.binds))
+	where := make([]event.DeviceID, len(g.binds))
+	for i, b := range g.binds {
 		desc := g.p.Variables[i]
 		desc.Slot = false // nothing here makes variables
 		switch {
@@ -370,7 +387,10 @@ func (rt *Runtime) instantiate(g *graph, at []event.DeviceID) (*instance, error)
 			p.Values[i].Variable = global[v]
 		}
 	}
-	for _, a := range g.t.devices {
+	for _, a := range g.devices {
+		if int(a.value) >= len(p.Values) {
+			continue // of a part that this graph does not have
+		}
 		if n := p.Values[a.value].Producer; n != program.None {
 			p.Nodes[n].Device = a.device.String()
 		}
