@@ -129,11 +129,6 @@ func (r *Runner) compile(p *program.Program) (*exec.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, k := range r.w.Keep {
-			if !matches(p, k) {
-				r.warn([]string{"keep: " + k + " matches no op of " + p.Name + ": nothing is kept by it"})
-			}
-		}
 	}
 	d, err := place.Decide(p, r.hw.Devices, r.place)
 	if err != nil {
@@ -155,13 +150,4 @@ func (r *Runner) warn(lines []string) {
 	for _, l := range lines {
 		r.rt.Log(0, event.Warning, l)
 	}
-}
-
-func matches(p *program.Program, pattern string) bool {
-	for i := range p.Nodes {
-		if place.Match(pattern, p.Nodes[i].Name) {
-			return true
-		}
-	}
-	return false
 }

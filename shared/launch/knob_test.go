@@ -140,7 +140,7 @@ func TestKeepGrowsEachStep(t *testing.T) {
 			last = r.Devices[1].PeakInUse
 		}
 	}
-	if r := run(t, lenet(func(w *api.Workload) { w.Keep = []string{"nothing*"} })); !r.logged("! keep: nothing* matches no op") {
+	if r := run(t, lenet(func(w *api.Workload) { w.Keep = []string{"nothing*"} })); !r.logged(`! keep "nothing*": no op`) {
 		t.Errorf("log %q", r.log)
 	}
 }
