@@ -144,8 +144,7 @@ func (c *core) ranked(h heuristic, noise func() uint64) []int32 {
 		}
 		w, a, t := float64(life), float64(life)*float64(c.size[i]), float64(peak)
 		if noise != nil {
-			jitter := func() float64 { return 1 + float64(noise()%1024)/1024*0.3 }
-			w, a, t = w*jitter(), a*jitter(), t*jitter()
+			w, a, t = w*jitter(noise), a*jitter(noise), t*jitter(noise)
 		}
 		switch h {
 		case wat:
@@ -170,6 +169,12 @@ func (c *core) ranked(h heuristic, noise func() uint64) []int32 {
 		ranked[k] = order[k].i
 	}
 	return ranked
+}
+
+// jitter is a factor between 1 and 1.6. The conversion keeps machines that
+// multiply and add at once from rounding differently.
+func jitter(noise func() uint64) float64 {
+	return 1 + float64(float64(noise()%1024)*(0.6/1024))
 }
 
 func sign(x float64) int {

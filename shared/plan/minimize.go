@@ -187,7 +187,7 @@ func (m *minimizer) pass(order []int32, where Placement) (Plan, bool) {
 // improve goes on until done.
 func (m *minimizer) improve() {
 	for i := 0; m.searchable && i < 12 && !m.done(); i++ {
-		m.decide(m.lowestRung(), &m.floorTries)
+		m.decide(m.lowestRung(), floorStyles, &m.floorTries)
 	}
 	m.liftAll()
 	for turn := 0; !m.done(); turn++ {
@@ -195,9 +195,9 @@ func (m *minimizer) improve() {
 		case !m.searchable || turn%64 == 63:
 			m.liftAgain()
 		case turn%3 == 0:
-			m.decide(m.lowestRung(), &m.floorTries)
+			m.decide(m.lowestRung(), floorStyles, &m.floorTries)
 		default:
-			m.decide(m.someRung(), &m.rungTries)
+			m.decide(m.someRung(), rungStyles, &m.rungTries)
 		}
 		if !m.windowed || m.done() {
 			continue
@@ -243,18 +243,17 @@ func (m *minimizer) someRung() int64 {
 	return low + m.core.grain*int64(u*u*float64(rungs))
 }
 
-// styles are taken in turn.
-var styles = [...]style{
-	{},
-	{fails: 0.5},
-	{shift: 0.125},
-	{root: true},
-	{lowest: true},
-}
+// Styles are taken in turn. At the load there is no room for waste, and the
+// sections with few candidates tell early; further up, plain descents are
+// quick and many.
+var (
+	floorStyles = []style{{}, {fails: 0.5}, {root: true}, {}, {shift: 0.125}, {lowest: true}}
+	rungStyles  = []style{{lowest: true}, {}, {lowest: true}, {fails: 0.5}}
+)
 
 // decide searches at one capacity, with the order, the style and the budget
 // that come next after tries, and takes in what it learns.
-func (m *minimizer) decide(capacity int64, tries *int) {
+func (m *minimizer) decide(capacity int64, styles []style, tries *int) {
 	if capacity > m.highestRung() {
 		// The lowest rung is above all that would be an improvement.
 		m.raiseFloor(capacity)
@@ -263,14 +262,14 @@ func (m *minimizer) decide(capacity int64, tries *int) {
 	try := *tries
 	*tries++
 	noise := m.random
-	if try < int(heuristics) {
+	if try < len(styles)*int(heuristics) {
 		noise = nil
 	}
-	s := newSearch(m.core, m.core.ranked(heuristic(try%int(heuristics)), noise))
+	s := newSearch(m.core, m.core.ranked(heuristic(try/len(styles)%int(heuristics)), noise))
 	s.style = styles[try%len(styles)]
 	s.stop = m.stop
 	s.poll = 63
-	budget := 4 * int64(s.n) * luby(try/(int(heuristics)*len(styles))+1)
+	budget := 2 * int64(s.n) * luby(try/(int(heuristics)*len(styles))+1)
 	verdict := s.decide(capacity, min(budget, m.o.Nodes-m.Nodes))
 	m.Nodes += s.nodes
 	switch verdict {
