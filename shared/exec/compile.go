@@ -209,10 +209,6 @@ func (c *compiler) add(id program.NodeID) error {
 		forward: def.Forwardable, forwardTo: def.ForwardOutput, kept: c.kept(src),
 	}
 	kind := c.kind(&n, src)
-	if m := &c.r.cfg.Devices[dev].Model; n.kind == swapNode && (m.H2D <= 0 || m.D2H <= 0) {
-		return fmt.Errorf("node %s: %s has a link of no bandwidth to the host, on which nothing can be swapped: give it one, or swap nothing",
-			src.Name, c.r.cfg.Devices[dev].Name.Short())
-	}
 	n.in = c.take(len(src.Inputs))
 	for i, v := range src.Inputs {
 		n.in[i] = c.input(v, c.inputDevice(src, dev, i), c.p.HostInput(src, i))
