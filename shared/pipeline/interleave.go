@@ -1,6 +1,10 @@
 package pipeline
 
-import "tideline/protocol/event"
+import (
+	"math"
+
+	"tideline/protocol/event"
+)
 
 // aheadPerCycle is how many files a parallel interleave opens ahead, for each
 // file of its cycle.
@@ -57,6 +61,7 @@ func (m *Model) buildInterleave(i int, in iterator) iterator {
 	if s.async() {
 		x := &readAhead{m: m, s: s, i: i, in: in, files: m.d.Stages[0].Files, reader: m.thread()}
 		x.raise(max(1, s.Parallel), 0)
+		m.lazy = append(m.lazy, x)
 		if s.Parallel == Auto {
 			m.tune(i, x)
 		}
@@ -153,6 +158,7 @@ func (x *readAhead) raise(n int, at int64) {
 
 func (x *readAhead) reset() {
 	x.started, x.ended = false, false
+	x.cycle, x.coming = x.cycle[:0], x.coming[:0]
 	x.in.reset()
 }
 
@@ -218,6 +224,14 @@ func (x *readAhead) read(f *aheadFile, worker int, at int64) {
 	x.workers[worker], f.free = end, end
 	f.ready = append(f.ready, end)
 	f.next++
+}
+
+// begins is when the next read begins that is not decided yet.
+func (x *readAhead) begins() int64 {
+	if f, _, at := x.job(); f != nil {
+		return at
+	}
+	return math.MaxInt64
 }
 
 // run decides all reads that begin up to time t.

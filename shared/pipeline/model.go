@@ -34,6 +34,7 @@ type Model struct {
 	root     iterator
 	th       thread // the consumer
 	tuning   *tuning
+	lazy     []*readAhead // whose reads are decided when their time comes
 	warnings []string
 
 	now     int64 // latest time of a question or an answer
@@ -89,12 +90,23 @@ func (m *Model) warn(format string, args ...any) {
 
 // Pending is the time of the earliest event that Advance has not told yet,
 // math.MaxInt64 when there is none.
-func (m *Model) Pending() int64 { return m.log.earliest() }
+func (m *Model) Pending() int64 {
+	t := m.log.earliest()
+	if m.log.sink != nil {
+		for _, x := range m.lazy {
+			t = min(t, x.begins())
+		}
+	}
+	return t
+}
 
 // Advance tells all events up to and including time until. The caller must
 // not ask for a batch at an earlier time afterwards.
 func (m *Model) Advance(until int64) {
 	m.now = max(m.now, until)
+	for _, x := range m.lazy {
+		x.run(until)
+	}
 	m.log.tell(until)
 }
 

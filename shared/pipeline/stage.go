@@ -144,8 +144,12 @@ func (d Dataset) With(s Stage) Dataset {
 }
 
 // Interleave reads cycle files at a time, block elements from one after the
-// other. With parallel calls above 1 they are read ahead.
+// other. With parallel calls above 1 they are read ahead. A cycle of Auto is as
+// many files as the host has cores.
 func (d Dataset) Interleave(cycle, block, parallel int) Dataset {
+	if cycle == Auto {
+		cycle = DefaultCores
+	}
 	return d.With(Stage{Op: OpInterleave, Cycle: cycle, Block: block, Parallel: parallel})
 }
 
