@@ -373,6 +373,10 @@ func (c *compiler) input(v program.ValueID, dev event.DeviceID, argument bool) t
 		return t
 	}
 	from := *c.home(v, c.origin(v))
+	if c.r.memory[dev] == c.r.memory[c.origin(v)] { // CPUs of one process: the buffer is shared
+		*c.home(v, dev) = from
+		return from
+	}
 	t := c.tensor(v, dev, copied)
 	to := &c.plan.tensors[t]
 	to.from, to.cause, to.argument = from, event.CausePlacement, argument

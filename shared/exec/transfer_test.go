@@ -264,3 +264,20 @@ func TestDeferredDeletionReleasesInBatchesAndCostsItsSize(t *testing.T) {
 		t.Errorf("the peak is %d bytes higher, want 8 MiB", grew)
 	}
 }
+
+func TestBetweenCPUsOfOneProcessTheBufferIsShared(t *testing.T) {
+	for _, m := range allModes {
+		b := newBenchWith(t, 64*mib, func(c *exec.Config) {
+			c.Mode = m
+			c.Devices = append(c.Devices, &device.Logical{Name: device.Local("CPU", 1), Model: device.HostModel()})
+		})
+		b.rt.ShareHost()
+		b.step(b.compile(func(b *program.Builder) {
+			x := b.Op(program.OpTanh, program.Attrs{}, b.Input("x", program.Float32, oneMiB))
+			b.Fetch("s", b.Op(program.OpSum, program.Attrs{}, x))
+		}, place.Rule{Match: "Tanh", Device: "/CPU:1"}, place.Rule{Match: "Sum", Device: "/CPU:0"}))
+		if c := b.transfers(); len(c) > 0 {
+			t.Errorf("%s: %d transfers, the first of %s", m, len(c), c[0].name)
+		}
+	}
+}
