@@ -168,6 +168,7 @@ var trainFields = []field[Train]{
 	text("precision", func(t *Train) *string { return &t.Precision }),
 	text("checkpoint", func(t *Train) *string { return &t.Checkpoint }),
 	text("swap", func(t *Train) *string { return &t.Swap }),
+	count("microbatches", 1, func(t *Train) *int { return &t.Microbatches }),
 	number("clip", func(t *Train) *float64 { return &t.Clip }),
 }
 

@@ -95,7 +95,7 @@ func randomWorkload(rng *rand.Rand) *Workload {
 	if flip() {
 		w.Train = &Train{
 			Optimizer: pick("", "sgd", "adam"), LearningRate: float64(rng.IntN(3)) / 7, Precision: pick("", "float32"),
-			Checkpoint: pick("", "sqrt", "4"), Swap: pick("", "auto"), Clip: float64(rng.IntN(3)) / 7,
+			Checkpoint: pick("", "sqrt", "4"), Swap: pick("", "auto"), Microbatches: rng.IntN(3), Clip: float64(rng.IntN(3)) / 7,
 		}
 	}
 	for range rng.IntN(4) {

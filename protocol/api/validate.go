@@ -24,6 +24,8 @@ const (
 	MaxVirtual  = 16
 	MaxElements = 1 << 30 // that take and skip name
 	MaxFraction = 64
+	// MaxMicrobatches keeps the step's program, which has each part, small.
+	MaxMicrobatches = 64
 )
 
 // Known is what the program that runs a workload offers: names that this
@@ -69,6 +71,7 @@ func (w *Workload) validateRun(p *Problems, known Known) {
 	}
 	choice(p, "precision", w.Precision, "float32", "float64", "float16", "bfloat16")
 	allWithin(p, "batch", " samples are impossible: expected 1 to ", w.Batch, MaxBatch)
+	w.validateMicrobatches(p)
 	allWithin(p, "image", " pixels are impossible: expected 1 to ", w.Image, MaxImage)
 	allWithin(p, "sequence", " tokens are impossible: expected 1 to ", w.Sequence, MaxSequence)
 	within(p, "steps", w.Steps, 0, MaxSteps)
@@ -90,6 +93,25 @@ func (w *Workload) validateExecution(p *Problems) {
 		p.add("copy_policy", "only eager execution has a copy policy: a graph copies by send and receive. Write mode: eager, or remove copy_policy")
 	}
 	w.validateEnv(p)
+}
+
+// validateMicrobatches checks that every batch can be cut.
+func (w *Workload) validateMicrobatches(p *Problems) {
+	if w.Train == nil || w.Train.Microbatches == 0 {
+		return
+	}
+	k := w.Train.Microbatches
+	within(p, "train.microbatches", k, 0, MaxMicrobatches)
+	batches := w.Batch
+	if len(batches) == 0 {
+		batches = []int{DefaultBatch}
+	}
+	for _, b := range batches {
+		if k > 0 && b%k != 0 {
+			p.add("train.microbatches", "a batch of ", itoa(b), " cannot be cut in ", itoa(k), " equal parts: choose a batch that is a multiple of it")
+			return
+		}
+	}
 }
 
 // EnvNames are the environment variables that a workload can set.

@@ -59,6 +59,7 @@ type Train struct {
 	Precision    string  `field:"precision"`     // float32, float64, mixed_float16, mixed_bfloat16
 	Checkpoint   string  `field:"checkpoint"`    // none, sqrt, selective, or a number k: every k-th block is kept
 	Swap         string  `field:"swap"`          // none, activations, auto: to host memory between forward and backward
+	Microbatches int     `field:"microbatches"`  // parts of a batch that go through one after the other before the weights change; default 1
 	Clip         float64 `field:"clip"`          // global norm that gradients are scaled down to; 0: none
 }
 

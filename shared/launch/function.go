@@ -70,7 +70,8 @@ func (r *Runner) program(s shape) (*program.Program, error) {
 // build makes the program for a shape and sends it through the passes that the
 // workload asks for.
 func (r *Runner) build(s shape) (*program.Program, error) {
-	o := zoo.Options{Batch: s.batch, Image: s.image, Sequence: s.sequence, Precision: r.w.Precision}
+	parts := r.parts(s.batch)
+	o := zoo.Options{Batch: s.batch / parts, Image: s.image, Sequence: s.sequence, Precision: r.w.Precision}
 	t := r.w.Train
 	if t != nil {
 		o.Train, o.Optimizer, o.LearningRate, o.Clip, o.Precision = true, t.Optimizer, t.LearningRate, t.Clip, t.Precision
@@ -79,7 +80,7 @@ func (r *Runner) build(s shape) (*program.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", r.w.Model, err)
 	}
-	p, notes, err := rewrite.Optimize(b.Program, r.passes(b))
+	p, notes, err := rewrite.Optimize(b.Program, r.passes(b, parts))
 	if err != nil {
 		return nil, fmt.Errorf("rewrite %s: %w", r.w.Model, err)
 	}
@@ -89,9 +90,22 @@ func (r *Runner) build(s shape) (*program.Program, error) {
 	return p, nil
 }
 
+// parts is in how many parts a batch goes through. A last batch that cannot be
+// cut like the others is cut in fewer.
+func (r *Runner) parts(batch int) int {
+	if r.w.Train == nil {
+		return 1
+	}
+	k := max(1, r.w.Train.Microbatches)
+	for batch%k != 0 {
+		k--
+	}
+	return k
+}
+
 // passes are the rewrites that the workload asks for.
-func (r *Runner) passes(b *zoo.Built) rewrite.Options {
-	o := rewrite.Options{Disabled: r.w.Optimize == nil || !*r.w.Optimize}
+func (r *Runner) passes(b *zoo.Built, parts int) rewrite.Options {
+	o := rewrite.Options{Disabled: r.w.Optimize == nil || !*r.w.Optimize, Microbatches: parts}
 	t := r.w.Train
 	if t == nil {
 		return o

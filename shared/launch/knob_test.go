@@ -75,10 +75,14 @@ func lenet(edit func(w *api.Workload)) api.Workload {
 func TestEverySwitchHasAnEffect(t *testing.T) {
 	on := true
 	resnet := func(edit func(w *api.Workload)) api.Workload {
-		w := api.Workload{Model: "resnet18", Train: &api.Train{}, Batch: []int{2}, Image: []int{64}, Steps: 2, Devices: []api.Device{{Preset: "t4-16g"}}}
+		w := api.Workload{Model: "resnet18", Train: &api.Train{}, Batch: []int{4}, Image: []int{96}, Steps: 2, Devices: []api.Device{{Preset: "t4-16g"}}}
 		edit(&w)
 		return w
 	}
+	large := func(parts int) api.Workload {
+		return resnet(func(w *api.Workload) { w.Batch, w.Image, w.Train.Microbatches = []int{32}, []int{224}, parts })
+	}
+	large1 := run(t, large(1))
 	plain, small := run(t, resnet(func(*api.Workload) {})), run(t, lenet(func(*api.Workload) {}))
 	peak := func(r ran) int64 { return r.Devices[1].PeakInUse }
 	for _, c := range []struct {
@@ -97,13 +101,14 @@ func TestEverySwitchHasAnEffect(t *testing.T) {
 		{"swap auto, all fits", resnet(func(w *api.Workload) { w.Train.Swap = "auto" }), plain, func(g, b ran) bool { return g.Events == b.Events }},
 		{"float64", resnet(func(w *api.Workload) { w.Train.Precision = "float64" }), plain, func(g, b ran) bool { return peak(g) > peak(b)*19/10 }},
 		{"mixed_float16", resnet(func(w *api.Workload) { w.Train.Precision = "mixed_float16" }), plain, func(g, b ran) bool { return g.kernels > b.kernels }},
+		{"microbatches", large(4), large1, func(g, b ran) bool { return g.kernels > 3*b.kernels && peak(g) < peak(b)*2/3 }},
 		{"clip", resnet(func(w *api.Workload) { w.Train.Clip = 1 }), plain, func(g, b ran) bool { return g.kernels > b.kernels }},
 		{"sgd", resnet(func(w *api.Workload) { w.Train.Optimizer = "sgd" }), plain, func(g, b ran) bool { return peak(g) < peak(b) }},
 		{"amsgrad", resnet(func(w *api.Workload) { w.Train.Optimizer = "amsgrad" }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"keep", lenet(func(w *api.Workload) { w.Keep = []string{"*/Tanh"} }), small, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"prefetch to device", lenet(func(w *api.Workload) { w.Input.PrefetchToDevice = 2 }), small, func(g, b ran) bool { return peak(g) >= peak(b)+2*16*32*32*4 }},
 		{"no workspace", resnet(func(w *api.Workload) { w.Env = []string{"TF_CUDNN_WORKSPACE_LIMIT_IN_MB=0"} }), plain, func(g, b ran) bool { return g.Nanos > b.Nanos && g.Events < b.Events }},
-		{"image", resnet(func(w *api.Workload) { w.Image = []int{96} }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
+		{"image", resnet(func(w *api.Workload) { w.Image = []int{128} }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"inference in float16", resnet(func(w *api.Workload) { w.Train, w.Precision = nil, "float16" }), plain, func(g, b ran) bool { return peak(g) < peak(b)/4 }},
 	} {
 		if got := run(t, c.w); got.Reason != event.EndDone || !c.want(got, c.base) {

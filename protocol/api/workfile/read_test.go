@@ -15,7 +15,7 @@ const whole = `# everything
 name: my run
 model: lenet5
 mode: eager
-train: {optimizer: sgd, learning_rate: 0.05, precision: float32, checkpoint: 4, swap: auto, clip: 1.5}
+train: {optimizer: sgd, learning_rate: 0.05, precision: float32, checkpoint: 4, swap: auto, microbatches: 16, clip: 1.5}
 batch: [32, 48]
 image: [512, 572]
 sequence: 128
@@ -62,7 +62,7 @@ func wholeWorkload() *api.Workload {
 	no := false
 	return &api.Workload{
 		Name: "my run", Model: "lenet5", Mode: api.Eager,
-		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Clip: 1.5},
+		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Microbatches: 16, Clip: 1.5},
 		Batch: []int{32, 48}, Image: []int{512, 572}, Sequence: []int{128}, Steps: 7, Seed: 9, Optimize: &no,
 		Keep: []string{"*/Relu", "fc*"}, CopyPolicy: api.CopySilentForInt32,
 		Env: []string{"CUDA_VISIBLE_DEVICES=1,0", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
@@ -148,6 +148,7 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 		{"checkpoint zero", "model: mlp\ntrain: {checkpoint: 0}\n", []string{"2:train.checkpoint:every k-th block"}},
 		{"checkpoint a word", "model: mlp\ntrain: {checkpoint: sqr}\n", []string{`2:train.checkpoint:did you mean "sqrt"`}},
 		{"swap", "model: mlp\ntrain: {swap: all}\n", []string{"2:train.swap:activations"}},
+		{"microbatches", "model: mlp\nbatch: [32, 30]\ntrain: {microbatches: 4}\n", []string{"3:train.microbatches:batch of 30"}},
 		{"clip", "model: mlp\ntrain: {clip: -1}\n", []string{"2:train.clip:above 0"}},
 		{"image", "model: mlp\nimage: [512, 0]\n", []string{"2:image:at least 1"}},
 		{"image too large", "model: mlp\nimage: 100000\n", []string{"2:image:4096"}},
