@@ -298,9 +298,8 @@ func TestFloat16RoundsToTheNearest(t *testing.T) {
 		next := kernel.FromFloat16(uint16(h + 1))
 		middle := (x + next) / 2 // exact
 		even := uint16(h + h&1)
-		towards := func(a, b float32) float32 { return math.Nextafter32(a, b) }
 		for v, want := range map[float32]uint16{
-			middle: even, towards(middle, x): uint16(h), towards(middle, next): uint16(h + 1),
+			middle: even, math.Nextafter32(middle, x): uint16(h), math.Nextafter32(middle, next): uint16(h + 1),
 		} {
 			if got := kernel.ToFloat16(v); got != want {
 				t.Fatalf("%v is rounded to %#x, want %#x", v, got, want)

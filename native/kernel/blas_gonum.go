@@ -1,4 +1,4 @@
-//go:build !(cblas && cgo) && !(goexperiment.simd && amd64)
+//go:build !(cblas && cgo)
 
 package kernel
 
@@ -7,18 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
-)
-
-// blasName says whose matrix product it is.
-const blasName = "gonum"
-
-// The tiles into which a product is cut, each computed by one goroutine over
-// the whole inner extent. gonum computes a tile of these sizes without
-// goroutines and buffers of its own, of which it would make one per 64x64
-// block.
-const (
-	tileWide = 192 // the longer side of a tile
-	tileHigh = 64  // its shorter side
 )
 
 // gonum multiplies rows by rows (a*bᵀ) with dot products, which load two
@@ -75,9 +63,8 @@ func op(t bool) blas.Transpose {
 	return blas.NoTrans
 }
 
-// sgemm and dgemm compute c = a*b + beta*c for row-major matrices, op(a) being
-// m x k and op(b) k x n.
-func sgemm(ta, tb bool, m, n, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+// gonumS and gonumD are sgemm and dgemm.
+func gonumS(ta, tb bool, m, n, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	s := turned32.Get().(*turned[float32])
 	turnA, turnB := ways(ta, tb, m, n, k)
 	if turnA {
@@ -95,7 +82,7 @@ func sgemm(ta, tb bool, m, n, k int, a []float32, lda int, b []float32, ldb int,
 	turned32.Put(s)
 }
 
-func dgemm(ta, tb bool, m, n, k int, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+func gonumD(ta, tb bool, m, n, k int, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
 	s := turned64.Get().(*turned[float64])
 	turnA, turnB := ways(ta, tb, m, n, k)
 	if turnA {

@@ -33,16 +33,30 @@ type arg struct {
 	wide     bool // float32 where the type under test is a half
 }
 
-func x(s ...int64) arg              { return arg{shape: s, low: -1, hi: 1} }
-func (a arg) of(lo, hi float64) arg { a.low, a.hi = lo, hi; return a }
-func (a arg) kept() arg             { a.variable = true; return a }
-func num(v float64) arg             { return arg{list: []float64{v}} }
+func x(s ...int64) arg { return arg{shape: s, low: -1, hi: 1} }
+
+func (a arg) of(low, hi float64) arg {
+	a.low, a.hi = low, hi
+	return a
+}
+
+func (a arg) kept() arg {
+	a.variable = true
+	return a
+}
+
 func (a arg) typed(t program.DType) arg {
 	a.dtype, a.fixed = t, true
 	return a
 }
-func index(n int, s ...int64) arg { return arg{shape: s, low: 0, hi: float64(n)}.typed(program.Int64) }
-func flags(s ...int64) arg        { return arg{shape: s, low: 0, hi: 2}.typed(program.Bool) }
+
+func num(v float64) arg { return arg{list: []float64{v}} }
+
+func index(n int, s ...int64) arg {
+	return arg{shape: s, low: 0, hi: float64(n)}.typed(program.Int64)
+}
+
+func flags(s ...int64) arg { return arg{shape: s, low: 0, hi: 2}.typed(program.Bool) }
 
 // opCase is an op on inputs, with what it should give.
 type opCase struct {

@@ -112,11 +112,6 @@ func (m *machine) floats(v program.ValueID) []float32 {
 	return kernel.Floats(m.values[v])[:m.p.Values[v].Shape.Elements()]
 }
 
-// variable gives a float32 variable's elements.
-func (m *machine) variable(v program.VariableID) []float32 {
-	return kernel.Floats(m.vars[v])[:m.p.Variables[v].Shape.Elements()]
-}
-
 // fetched gives the value fetched under a name.
 func (m *machine) fetched(tb testing.TB, name string) program.ValueID {
 	tb.Helper()

@@ -51,6 +51,7 @@ func everyCase(t *testing.T, f func(t *testing.T, oc *opCase, d program.DType)) 
 
 func TestKernelsEqualTheSlowWay(t *testing.T) {
 	everyCase(t, func(t *testing.T, oc *opCase, d program.DType) {
+		t.Helper()
 		r := oc.prepare(t, d)
 		// A second run finds no zeros that a kernel forgot to write.
 		for range 2 {
@@ -97,6 +98,7 @@ func (r *ready) snapshot() (all []byte) {
 
 func TestResultsAreTheSameOnAnyNumberOfCores(t *testing.T) {
 	everyCase(t, func(t *testing.T, oc *opCase, d program.DType) {
+		t.Helper()
 		r := oc.prepare(t, d)
 		whole := func() []byte {
 			defer kernel.LargePieces()()
@@ -124,6 +126,7 @@ func TestForwardableKernelsAreRightInPlace(t *testing.T) {
 	}
 	tried := map[way]bool{}
 	everyCase(t, func(t *testing.T, oc *opCase, d program.DType) {
+		t.Helper()
 		def, err := program.Lookup(oc.op)
 		if err != nil {
 			t.Fatal(err)

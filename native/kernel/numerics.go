@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"tideline/shared/program"
 )
@@ -62,9 +63,13 @@ func notFinite(b []byte, v *program.Value) (at int, x float64, found bool) {
 	return at, x, at >= 0
 }
 
+// finite says no to infinities, which are all that is beyond the largest
+// number, and to NaN, which is not below anything.
+func finite[T float](v T) bool { return math.Abs(float64(v)) <= math.MaxFloat64 }
+
 func firstNotFinite[T float](x []T) int {
 	for i, v := range x {
-		if v-v != 0 {
+		if !finite(v) {
 			return i
 		}
 	}

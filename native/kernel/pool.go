@@ -78,7 +78,7 @@ func maxPool[T float](c *Call, from, to int) {
 			row := x[r.first+h*r.line:][:r.width]
 			for ; len(row) >= len(dst); row = row[len(dst):] {
 				for i, v := range row[:len(dst)] {
-					if v > dst[i] || v != v {
+					if above(v, dst[i]) {
 						dst[i] = v
 					}
 				}

@@ -199,7 +199,7 @@ func argMax[T float](c *Call, from, to int) {
 func largest[T float](row []T) int {
 	best := 0
 	for j, v := range row {
-		if v != v {
+		if isNaN(v) {
 			return j
 		}
 		if v > row[best] {
@@ -236,4 +236,6 @@ func topK[T float](c *Call, from, to int) {
 }
 
 // above orders numbers with NaN as the largest.
-func above[T float](a, b T) bool { return a > b || a != a && b == b }
+func above[T float](a, b T) bool { return a > b || isNaN(a) && !isNaN(b) }
+
+func isNaN[T float](v T) bool { return math.IsNaN(float64(v)) }

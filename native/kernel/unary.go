@@ -195,11 +195,11 @@ func isFinite(c *Call, from, to int) {
 	switch t := c.inValue(0).DType; t {
 	case program.Float32:
 		for i, v := range in[float32](c, 0)[from:to] {
-			y[i] = truth(v-v == 0)
+			y[i] = truth(finite(v))
 		}
 	case program.Float64:
 		for i, v := range in[float64](c, 0)[from:to] {
-			y[i] = truth(v-v == 0)
+			y[i] = truth(finite(v))
 		}
 	default: // halves: an exponent of ones
 		ones := halfExponent(t)

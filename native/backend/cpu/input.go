@@ -26,14 +26,15 @@ func (b *Backend) Input(from Elements) func(pipeline.Settings, *program.Program,
 	return func(s pipeline.Settings, p *program.Program, sink event.Sink, strings *event.Strings) (launch.Input, error) {
 		o := feed.Options{Settings: s, Clock: b.clock.Now, Sink: sink, Strings: strings}
 		data, looked := from.(launch.Data)
-		if len(p.Inputs) == 2 && imagesAndLabels(&p.Values[p.Inputs[0]], &p.Values[p.Inputs[1]]) {
+		switch {
+		case len(p.Inputs) == 2 && imagesAndLabels(&p.Values[p.Inputs[0]], &p.Values[p.Inputs[1]]):
 			shape := p.Values[p.Inputs[0]].Shape
 			o.Pixels, looked = int(shape[1:].Elements()), false
 			o.Map = func(e int32, image []float32) (int64, error) { return from.Map(e, image, int(shape[1])) }
-		} else if !looked {
-			return nil, fmt.Errorf("program %s: the input delivers images and labels, which is not what it takes", p.Name)
-		} else {
+		case looked:
 			o.Pixels, o.Map = 1, func(int32, []float32) (int64, error) { return 0, nil }
+		default:
+			return nil, fmt.Errorf("program %s: the input delivers images and labels, which is not what it takes", p.Name)
 		}
 		f, err := feed.New(o)
 		if err != nil {
