@@ -11,10 +11,13 @@ import (
 )
 
 // stepping is a runtime that runs a program's steps and drops what it tells.
-func stepping(tb testing.TB, m exec.Mode, p *program.Program) (step func()) {
+func stepping(tb testing.TB, m exec.Mode, p *program.Program, options ...func(*exec.Config)) (step func()) {
 	tb.Helper()
 	b := newBenchWith(tb, 120<<30, func(c *exec.Config) {
 		c.Mode = m
+		for _, o := range options {
+			o(c)
+		}
 		c.Sink = event.SinkFunc(func(*event.Event) {})
 	})
 	plan, err := b.rt.Compile(p, nil, true)
@@ -40,9 +43,17 @@ func training(tb testing.TB, model string, batch int) *program.Program {
 var allModes = []exec.Mode{exec.Graph, exec.Eager, exec.Planned}
 
 func TestASteadyStepAllocatesNothing(t *testing.T) {
+	options := []func(*exec.Config){
+		func(*exec.Config) {},
+		func(c *exec.Config) { c.PrefetchToDevice = 2 },
+		func(c *exec.Config) { c.DeferredDeletion, c.Timestamps = 8*mib, &exec.Timestamps{} },
+		func(c *exec.Config) { c.FreeTapeGradually, c.Async, c.Autotune = true, true, true },
+	}
 	for _, m := range allModes {
-		if n := testing.AllocsPerRun(10, stepping(t, m, training(t, "lenet5", 32))); n != 0 {
-			t.Errorf("%s: a steady step makes %v heap allocations, want none", m, n)
+		for i, o := range options {
+			if n := testing.AllocsPerRun(10, stepping(t, m, training(t, "lenet5", 32), o)); n != 0 {
+				t.Errorf("%s, options %d: a steady step makes %v heap allocations, want none", m, i, n)
+			}
 		}
 	}
 }

@@ -203,6 +203,10 @@ func (r *Runtime) layOutSpace(p *Plan, id spaceID, lives []life) error {
 	if err != nil {
 		return err
 	}
+	// Two tensors on the same bytes would be wrong numbers far from their cause.
+	if err := plan.Check(&problem, best.Plan); err != nil {
+		return err
+	}
 	for i, u := range units {
 		p.place[u] = best.Offsets[i]
 	}

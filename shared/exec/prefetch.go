@@ -76,6 +76,7 @@ func (r *Runtime) nextAhead(p *Plan, f Feed) error {
 		}
 	}
 	r.dropHeld()
+	r.aheadSpare = append(r.aheadSpare, a)
 	for len(r.ahead) <= r.cfg.PrefetchToDevice {
 		if !r.pull(p, f) {
 			return r.failed
@@ -93,7 +94,8 @@ func (r *Runtime) pull(p *Plan, f Feed) bool {
 		r.ahead = append(r.ahead, ahead{err: fmt.Errorf("input of step %d or later: %w", r.step, err)})
 		return true
 	}
-	a := ahead{batch: b, host: make([]bufferID, len(p.inputs)), device: make([]bufferID, len(p.inputs))}
+	a := r.newAhead(len(p.inputs))
+	a.batch = b
 	r.ahead = append(r.ahead, a)
 	for i, t := range p.inputs {
 		if !r.send(p, b, &a, i, t) {
@@ -101,6 +103,19 @@ func (r *Runtime) pull(p *Plan, f Feed) bool {
 		}
 	}
 	return true
+}
+
+// newAhead has room for so many inputs, from a batch that was used if possible.
+func (r *Runtime) newAhead(inputs int) ahead {
+	n := len(r.aheadSpare)
+	if n == 0 || len(r.aheadSpare[n-1].host) != inputs {
+		return ahead{host: make([]bufferID, inputs), device: make([]bufferID, inputs)}
+	}
+	a := r.aheadSpare[n-1]
+	r.aheadSpare = r.aheadSpare[:n-1]
+	clear(a.host)
+	clear(a.device)
+	return a
 }
 
 func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {

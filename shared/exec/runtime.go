@@ -88,6 +88,7 @@ type Runtime struct {
 	dry         *dryRun    // set while a plan is worked out: nothing is asked for
 	batch       []bufferID // host tensors of the step under way
 	ahead       []ahead    // batches on the device, oldest first
+	aheadSpare  []ahead    // used ones, for their slices
 	aheadOf     *Plan      // whose
 	held        []bufferID // eager: the last batch, until the next is there
 	metrics     []Metric

@@ -135,7 +135,7 @@ func TestPoolOfARealCardCostsNothing(t *testing.T) {
 func TestModesAgreeOnTheLoss(t *testing.T) {
 	train, _ := load(t)
 	var want []launch.Metric
-	for _, mode := range []api.Mode{api.Eager, api.Graph} {
+	for _, mode := range []api.Mode{api.Eager, api.Graph, api.Planned} {
 		for _, gpu := range []bool{true, false} {
 			w := api.Workload{Model: "lenet5", Mode: mode, Train: &api.Train{Optimizer: "sgd"}, Batch: []int{8, 16}, Steps: 6}
 			var b exec.Backend = cpu.New(nil)
