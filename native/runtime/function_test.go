@@ -333,6 +333,26 @@ func TestReadsAndWritesInAFunctionKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// A variable that is given its own value, read before: the reader's buffer is
+// not the one that is written.
+func TestAssigningAVariableItsOwnValue(t *testing.T) {
+	rt, _ := newRuntime(t, gpus(1))
+	v, err := rt.NewVariable("v", VariableOptions{Init: program.Init{Kind: program.InitConstant, Scale: 5}})
+	ok(t, err)
+	f := rt.Function("f", func(...any) ([]*Tensor, error) {
+		x := Must(rt.Read(v))
+		ok(t, rt.Assign(v, x))
+		ok(t, rt.AssignAdd(v, x))
+		return []*Tensor{x, Must(rt.Read(v))}, nil
+	})
+	out := invoke(t, f)
+	a, _ := out[0].Scalar()
+	b, _ := out[1].Scalar()
+	if a != 5 || b != 10 {
+		t.Error(a, b)
+	}
+}
+
 func TestFunctionsInsideFunctionsAreInlined(t *testing.T) {
 	rt, _ := newRuntime(t, gpus(0))
 	inner := twice(rt)

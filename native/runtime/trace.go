@@ -164,6 +164,13 @@ func (t *trace) update(op program.Op, a program.Attrs, vars []*Variable, in []*T
 	if err != nil {
 		return err
 	}
+	for i, x := range rest {
+		// The value of a variable that changes here: what is written and what is
+		// read must not be one input to the executor.
+		if slices.ContainsFunc(t.binds, func(b bind) bool { return b.value == x && b.v != nil && slices.Contains(vars, b.v) }) {
+			rest[i] = t.b.Op(program.OpIdentity, plain, x)
+		}
+	}
 	var ids []program.ValueID
 	for _, v := range vars {
 		ids = append(ids, t.enter(v.name, v.dtype, v.shape, bind{v: v}).value)
