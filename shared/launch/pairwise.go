@@ -26,6 +26,8 @@ var pairFactors = []factor{
 	{"clip", []string{"off", "on"}},
 	{"keep", []string{"off", "on"}},
 	{"shapes", []string{"one", "two"}},
+	{"parts", []string{"1", "2"}},
+	{"input", []string{"plain", "cache", "files", "device"}},
 }
 
 const (
@@ -41,6 +43,8 @@ const (
 	byClip
 	byKeep
 	byShapes
+	byParts
+	byInput
 )
 
 // canMeet says whether two values can be in one case.
@@ -55,6 +59,10 @@ func canMeet(f int, v string, g int, w string) bool {
 		return w == "none" // inference keeps nothing to save
 	case f == byOptimizer && v == "none" && g == byClip:
 		return w == "off"
+	case f == byOptimizer && v == "none" && g == byParts:
+		return w == "1"
+	case f == byShapes && v == "two" && g == byInput:
+		return w != "device" // batches on the device are of one shape
 	}
 	return true
 }
@@ -190,6 +198,9 @@ func pairCase(row []int) HashCase {
 		Input:   api.Input{Shuffle: 16, Prefetch: 1, Map: api.Map{Cost: 2000}},
 		Devices: []api.Device{{Preset: "t4-16g"}},
 	}
+	if at(byModel) == "mlp-8" {
+		w.Input.Source = sourceDigits // which native/dataset makes features of
+	}
 	if size.image > 0 {
 		w.Image = []int{size.image}
 	}
@@ -211,8 +222,22 @@ func pairCase(row []int) HashCase {
 	if at(byKeep) == "on" {
 		w.Keep = []string{"*MatMul", "*Conv2D"}
 	}
+	parts := 1
+	if at(byParts) == "2" {
+		parts = 2
+		w.Batch[0] *= parts
+		w.Train.Microbatches = parts
+	}
 	if at(byShapes) == "two" {
-		w.Batch = append(w.Batch, size.batch+1)
+		w.Batch = append(w.Batch, w.Batch[0]+parts)
+	}
+	switch in := &w.Input; at(byInput) {
+	case "cache":
+		in.Cache, in.Take = true, 10
+	case "files":
+		in.Interleave, in.Map.Parallel = api.Interleave{Cycle: 3, Block: 2, Parallel: 2}, api.Auto
+	case "device":
+		in.PrefetchToDevice = 1
 	}
 	w.Devices[0].Growth = at(byPool) == "growth"
 	if at(byPool) == "tight" { // so that swapping and garbage collection have something to do
