@@ -716,3 +716,22 @@ func TestTheScratchBufferIsTheFirstChunk(t *testing.T) {
 		t.Errorf("%+v in a region at %#x", first, region)
 	}
 }
+
+func TestStepsAreOnTheTimeline(t *testing.T) {
+	rt, w := newRuntime(t, gpus(1))
+	for i := range 2 {
+		ok(t, rt.Step(i, 32, func() error { floats(t, rt, []float32{1}); return nil }))
+	}
+	var steps []int32
+	for i := range w.events {
+		switch e := &w.events[i]; {
+		case e.Kind == event.StepBegin, e.Kind == event.StepEnd:
+			steps = append(steps, e.Step)
+		case e.Kind == event.Alloc && e.Device == 1 && e.Size == 256:
+			steps = append(steps, 10+e.Step)
+		}
+	}
+	if !slices.Equal(steps, []int32{0, 10, 0, 1, 11, 1}) {
+		t.Error(steps)
+	}
+}

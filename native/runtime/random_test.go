@@ -160,7 +160,7 @@ func TestRandomProgramsAgreeAndGiveAllMemoryBack(t *testing.T) {
 			if want == nil {
 				want = got
 			}
-			if !slices.EqualFunc(got, want, func(a, b []float32) bool { return close32(a, b) }) {
+			if !slices.EqualFunc(got, want, close32) {
 				t.Errorf("seed %d, %s: %v, want %v", seed, how, got, want)
 			}
 			for i := range cards {
