@@ -90,7 +90,7 @@ func (r *Runtime) transfer(from, to bufferID, cause event.TransferCause, op, nam
 		r.swapping++
 	}
 	if up != down && !c.Pinned {
-		r.backend.WaitUntil(span.End) // a pageable copy blocks the host
+		r.seen(to) // a pageable copy blocks the host
 	}
 	return true
 }
