@@ -2,7 +2,12 @@ package plan
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"tideline/shared/golden"
 )
 
 // smallInstance is one of small-optima.json.
@@ -50,5 +55,128 @@ func TestSmallOptimaAreProven(t *testing.T) {
 	}
 	if len(file.Instances) != 70 || above != 10 {
 		t.Errorf("%d instances, %d of them above the load: want 70 and 10", len(file.Instances), above)
+	}
+}
+
+// TestSmallPublishedHeights: the height in the name, and one less is proven
+// impossible.
+func TestSmallPublishedHeights(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(golden.Dir(t, "minimalloc"), "small", "*.csv"))
+	if err != nil || len(files) != 8 {
+		t.Fatalf("%d files (%v), want 8", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".csv")
+		want, _ := CapacityFromName(file)
+		p := instance(t, name)
+		if got := optimum(t, p); got != want {
+			t.Errorf("%s: height %d, want %d", name, got, want)
+		}
+		r, err := Minimize(p, Options{Goal: want - 1})
+		if err != nil || r.Floor <= want-1 {
+			t.Errorf("%s: floor %d (%v): %d is not proven impossible", name, r.Floor, err, want-1)
+		}
+	}
+}
+
+// TestHardInstancesMeetTheLoad: where ten greedy passes waste 12 to 39 %.
+func TestHardInstancesMeetTheLoad(t *testing.T) {
+	for _, name := range strings.Fields("A B C E F G H I K") {
+		p := instance(t, name+".1048576")
+		r, err := Minimize(p, Options{Nodes: 4 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p, r.Plan); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.Height != r.Load || !r.Proven() {
+			t.Errorf("%s: height %d after %d decisions, load %d", name, r.Height, r.Nodes, r.Load)
+		}
+	}
+}
+
+// TestHardestInstances: no plan at the load was known of these. It takes two
+// minutes and runs where TIDELINE_LONG is set.
+func TestHardestInstances(t *testing.T) {
+	if os.Getenv("TIDELINE_LONG") == "" {
+		t.Skip("set TIDELINE_LONG to search for minutes")
+	}
+	for name, want := range map[string]int64{"D": 1031168, "J": 1036288} {
+		p := instance(t, name+".1048576")
+		r, err := Minimize(p, Options{Nodes: 6 << 20, Goal: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p, r.Plan); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.Height > want {
+			t.Errorf("%s: height %d after %d decisions, want %d or less", name, r.Height, r.Nodes, want)
+		}
+	}
+}
+
+// TestHardestInstancesFit: D and J into the capacity they were published for.
+func TestHardestInstancesFit(t *testing.T) {
+	for _, name := range []string{"D", "J"} {
+		p := instance(t, name+".1048576")
+		r, err := Minimize(p, Options{Nodes: 4 << 20, Goal: 1048576})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p, r.Plan); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.Height > 1048576 {
+			t.Errorf("%s: height %d after %d decisions", name, r.Height, r.Nodes)
+		}
+	}
+}
+
+// TestLargeGraphs: within 1 % of the load.
+func TestLargeGraphs(t *testing.T) {
+	for name, nodes := range map[string]int64{"resnet50": 200_000, "G_1": 100_000, "pangu_2.6B": 400_000, "S_1": 600_000} {
+		p := instance(t, name)
+		r, err := Minimize(p, Options{Nodes: nodes, Goal: Load(p) + Load(p)/100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p, r.Plan); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.Height > r.Load+r.Load/100 {
+			t.Errorf("%s: height %d after %d decisions, load %d: more than 1 %% above", name, r.Height, r.Nodes, r.Load)
+		}
+	}
+}
+
+func BenchmarkMinimize(b *testing.B) {
+	for _, name := range []string{"A", "C", "E", "F", "G", "H", "I", "K"} {
+		b.Run(name, func(b *testing.B) {
+			p := instance(b, name+".1048576")
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := Minimize(p, Options{Nodes: 4 << 20})
+				if err != nil || !r.Proven() {
+					b.Fatal(r.Height, err)
+				}
+				b.ReportMetric(float64(r.Nodes), "decisions")
+			}
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	p := instance(b, "S_1")
+	plan, err := Greedy(p, Method{BySize, First})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Check(p, plan); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

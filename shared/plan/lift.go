@@ -9,14 +9,17 @@ import "slices"
 // patience is how many passes in a row may bring nothing.
 const patience = 8
 
+// liftOrders begins with those that lifting helps most on large graphs.
+var liftOrders = [...]Order{ByDuration, ByStart, ByLoad, BySize, ByArea}
+
 // liftAll lifts from each order once, with the quick placement first.
 func (m *minimizer) liftAll() {
 	for pl := range placementNames {
-		for o := range orderNames {
+		for _, o := range liftOrders {
 			if m.done() {
 				return
 			}
-			m.lift(m.greedy.order(Order(o)), Placement(pl), 10)
+			m.lift(m.greedy.order(o), Placement(pl), 10)
 		}
 	}
 }

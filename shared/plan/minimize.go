@@ -236,6 +236,9 @@ func (m *minimizer) someRung() int64 {
 	if rungs <= 1 {
 		return low
 	}
+	if m.o.Goal > 0 && m.rungTries%2 == 0 {
+		return high
+	}
 	if rungs <= fewRungs {
 		return low + m.core.grain*int64(m.random()%uint64(rungs))
 	}
@@ -250,6 +253,9 @@ var (
 	floorStyles = []style{{}, {fails: 0.5}, {root: true}, {}, {shift: 0.125}, {lowest: true}}
 	rungStyles  = []style{{lowest: true}, {}, {lowest: true}, {fails: 0.5}}
 )
+
+// leastBudget keeps the descents of small problems from ending too early.
+const leastBudget = 500
 
 // decide searches at one capacity, with the order, the style and the budget
 // that come next after tries, and takes in what it learns.
@@ -269,7 +275,7 @@ func (m *minimizer) decide(capacity int64, styles []style, tries *int) {
 	s.style = styles[try%len(styles)]
 	s.stop = m.stop
 	s.poll = 63
-	budget := 2 * int64(s.n) * luby(try/(int(heuristics)*len(styles))+1)
+	budget := max(2*int64(s.n), leastBudget) * luby(try/(3*int(heuristics)*len(styles))+1)
 	verdict := s.decide(capacity, min(budget, m.o.Nodes-m.Nodes))
 	m.Nodes += s.nodes
 	switch verdict {

@@ -251,7 +251,7 @@ func (s *search) node(list []int32, first, end int32) verdict {
 			}
 		}
 		s.unplace(done, mark)
-		if hatless || s.fixed[k] >= 0 || !s.raise(k, 0) || !s.fits(first, end) {
+		if hatless || s.fixed[k] >= 0 || !s.raise(k) || !s.fits(first, end) {
 			break
 		}
 	}
@@ -404,24 +404,41 @@ func (s *search) place(k int32, o int64, first, end int32) (hatless, ok bool) {
 		s.minimal[u] = max(s.minimal[u], s.low[u])
 		ok = s.require(s.minimal[u]+s.size[u]) && ok
 	}
-	return hatless, ok && s.fits(first, end)
+	return hatless, ok && s.raiseAgain(k) && s.fits(first, end)
 }
 
-// raise is told that a buffer does not come next, and nothing else below at:
-// it will then rest on a buffer not placed yet. It says whether that can be.
-func (s *search) raise(k int32, at int64) bool {
-	support := int64(1) << 62
+// raise is told that a buffer does not end up at its low: it will then rest on
+// a buffer not placed yet, and one not placed yet will be in its way. It says
+// whether that can be.
+func (s *search) raise(k int32) bool {
+	support := int64(math.MaxInt64 / 2)
+	room := s.low[k] + s.size[k]
+	blocked := false
 	for _, p := range s.adjacent[k] {
 		if !s.placed[p] && p != k {
-			support = min(support, max(s.minimal[p], at)+s.size[p])
+			support = min(support, s.minimal[p]+s.size[p])
+			blocked = blocked || s.minimal[p] < room
 		}
 	}
-	support = s.lift(k, support)
-	if support > s.minimal[k] {
+	if !blocked {
+		return false
+	}
+	if support > s.minimal[k] || s.minimal[k] == s.low[k] {
 		s.trail = append(s.trail, undo{k, s.low[k], s.minimal[k]})
-		s.minimal[k] = support
+		s.minimal[k] = s.lift(k, support)
 	}
 	return s.require(s.minimal[k] + s.size[k])
+}
+
+// raiseAgain looks once more at what was raised and conflicts with a buffer
+// just placed.
+func (s *search) raiseAgain(k int32) bool {
+	for _, u := range s.adjacent[k] {
+		if !s.placed[u] && s.minimal[u] > s.low[u] && !s.raise(u) {
+			return false
+		}
+	}
+	return true
 }
 
 // fits says whether each section with unplaced buffers has one that can come
