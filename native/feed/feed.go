@@ -15,13 +15,32 @@ var ErrClosed = errors.New("the input pipeline is closed")
 
 // Options make a Feed.
 type Options struct {
-	Settings pipeline.Settings // costs in it are ignored, they are measured
-	// Map is the map stage: it writes the pixels of one element and gives its
-	// label. It is called from as many goroutines at a time as
-	// Settings.Map.Parallel says.
+	// Settings are of the usual pipeline. Costs in it are ignored, they are
+	// measured.
+	Settings pipeline.Settings
+	// Dataset is a chain of stages instead; Settings are not looked at where
+	// there is one.
+	Dataset pipeline.Dataset
+	// Open opens a file of an interleave before its first element; nil does
+	// nothing.
+	Open func(file int) error
+	// Read writes the pixels of one element as it comes from the source, and
+	// gives its label; nil leaves that to Map. A parallel interleave calls it
+	// from as many goroutines at a time as it has calls.
+	Read func(element int32, image []float32) (label int64, err error)
+	// Map is the first map stage: it writes the pixels of one element and gives
+	// its label. It is called from as many goroutines at a time as the stage
+	// has calls.
 	Map func(element int32, image []float32) (label int64, err error)
+	// Maps are the functions of other map stages, by the stage's name; a stage
+	// without one passes elements on.
+	Maps map[string]func(element int32, image []float32, label int64) (int64, error)
 	// Pixels is the length of an image.
 	Pixels int
+	// Timeout is how long one call of a function may take before the stage
+	// counts as blocked, which is then Next's error; 0 waits for ever. A
+	// function that never returns keeps its goroutine: it should watch Done.
+	Timeout time.Duration
 	// Clock is the run's time in nanoseconds, never going backwards, safe for
 	// concurrent use; nil counts from New.
 	Clock func() int64
@@ -41,29 +60,28 @@ type Batch struct {
 // Feed is a running pipeline. Next, Advance and Pending belong to one
 // goroutine; Close may be called from any.
 type Feed struct {
-	o       Options
-	src     *pipeline.Source
-	shuffle *pipeline.Shuffler[*element]
-	sizes   *pipeline.Sizes
-	runner  *runner
-	log     log
-	fetch   func() (*element, int, bool)
+	o     Options
+	d     pipeline.Dataset
+	names []string
+	log   log
+	pool  pool
+	root  iterator
+	th    *thread // the consumer's
+	gates []*gate // of all stages with goroutines
+	cost  []cost  // by stage, measured
+	tuner tuner
 
-	// Of the goroutine that makes batches: the producer, or the one in Next.
-	self [numStages]int64
-
-	started bool
 	given   int
-	current *Batch
-	wg      sync.WaitGroup
-	stop    chan struct{} // closed by Close
+	current *element
+	ended   error         // sticks
+	asks    chan struct{} // to the goroutine that pulls, where there is a timeout
+	answers chan answer
+
+	wg   sync.WaitGroup
+	stop chan struct{} // closed by Close
 
 	mu      sync.Mutex // guards what follows
-	changed sync.Cond
-	tuner   *pipeline.Tuner
-	queue   []*Batch
-	spare   []*Batch
-	ended   error // why the producer stopped
+	threads []*thread
 	closed  bool
 }
 
@@ -72,162 +90,103 @@ var _ pipeline.Pipeline = (*pipelineView)(nil)
 // New checks the settings and makes a Feed. Goroutines start with the first
 // call of Next and end with Close, which must be called.
 func New(o Options) (*Feed, error) {
-	if err := o.Settings.Check(); err != nil {
+	if len(o.Dataset.Stages) == 0 {
+		if err := o.Settings.Check(); err != nil {
+			return nil, err
+		}
+		if o.Map == nil || o.Pixels < 1 {
+			return nil, fmt.Errorf("feed: no map function, or images of %d pixels", o.Pixels)
+		}
+		o.Dataset = o.Settings.Dataset()
+	}
+	if err := o.Dataset.Check(); err != nil {
 		return nil, err
 	}
-	if o.Map == nil || o.Pixels < 1 {
-		return nil, fmt.Errorf("feed: no map function, or images of %d pixels", o.Pixels)
+	if o.Pixels < 0 {
+		return nil, fmt.Errorf("feed: images of %d pixels", o.Pixels)
 	}
 	if o.Clock == nil {
 		start := time.Now()
 		o.Clock = func() int64 { return int64(time.Since(start)) }
 	}
-	s := &o.Settings
-	f := &Feed{
-		o: o, src: pipeline.NewSource(s), sizes: pipeline.NewSizes(s),
-		tuner: pipeline.NewTuner(s.Prefetch, s.RAMBudget), stop: make(chan struct{}),
-	}
-	f.changed.L = &f.mu
-	f.log.open(&o)
-	f.fetch = f.pull
-	if s.Shuffle > 0 {
-		f.shuffle = pipeline.NewShuffler[*element](s.Shuffle, s.Seed)
-	}
-	f.runner = newRunner(f)
+	f := &Feed{o: o, d: o.Dataset, names: o.Dataset.Names(), stop: make(chan struct{}), cost: make([]cost, len(o.Dataset.Stages))}
+	f.pool.pixels = o.Pixels
+	f.log.open(&o, f.names)
+	f.th = f.thread()
+	f.root = f.build(len(f.d.Stages))
 	return f, nil
 }
 
+// Done is closed by Close: a function that can wait for something else should
+// stop then.
+func (f *Feed) Done() <-chan struct{} { return f.stop }
+
 // Close ends all goroutines and waits for them; a Next under way returns
-// ErrClosed. Closing twice is allowed.
+// ErrClosed. A function that was given a timeout is not waited for longer than
+// that. Closing twice is allowed.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	if !f.closed {
 		f.closed = true
 		close(f.stop)
-		f.changed.Broadcast()
 	}
 	f.mu.Unlock()
-	f.wg.Wait()
+	for _, g := range f.gates {
+		g.close()
+	}
+	if f.o.Timeout == 0 {
+		f.wg.Wait()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		f.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(f.o.Timeout):
+	}
 }
 
 // Next waits for the next batch. The batch is valid until the next call.
-// pipeline.ErrEnd ends the feed and sticks, as does an error of the map
-// function, which names the element.
+// pipeline.ErrEnd ends the feed and sticks, as does an error of a function,
+// which is a *StageError and names stage and element.
 func (f *Feed) Next() (*Batch, error) {
-	if err := f.begin(); err != nil {
-		return nil, err
-	}
-	asked := f.o.Clock()
-	var b *Batch
-	var err error
-	if f.o.Settings.Prefetch == 0 {
-		b, err = f.inline()
-	} else {
-		b, err = f.take()
-	}
-	if err != nil {
-		return nil, err
-	}
-	b.Ready = max(asked, f.o.Clock())
-	b.Number = f.given
-	f.given++
-	f.current = b
-	return b, nil
-}
-
-// begin starts the goroutines at the first call and takes the last batch back.
-func (f *Feed) begin() error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return ErrClosed
+	closed := f.closed
+	f.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
 	}
-	if f.current != nil {
-		f.spare = append(f.spare, f.current)
-		f.current = nil
-	}
-	if !f.started {
-		f.started = true
-		f.runner.start()
-		if f.o.Settings.Prefetch != 0 {
-			f.wg.Go(f.produce)
-		}
-	}
-	return nil
-}
-
-// inline makes a batch in the goroutine that asks.
-func (f *Feed) inline() (*Batch, error) {
 	if f.ended != nil {
 		return nil, f.ended
 	}
-	b, err := f.make()
+	if f.current != nil {
+		f.pool.put(f.current)
+		f.current = nil
+	}
+	asked := f.o.Clock()
+	e, err := f.pull()
 	if err != nil {
-		f.ended = err
+		if !errors.Is(err, ErrClosed) {
+			f.ended = err
+		}
 		return nil, err
 	}
-	return b, nil
-}
-
-// take takes the oldest batch of the prefetch buffer.
-func (f *Feed) take() (*Batch, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	waited := false
-	for len(f.queue) == 0 && f.ended == nil && !f.closed {
-		if !waited && f.tuner.Consumed(0) {
-			f.changed.Broadcast()
+	b := &e.Batch
+	b.Batch = pipeline.Batch{
+		Indices: b.Indices, Number: f.given, Ready: max(asked, f.o.Clock()), Stage: f.names[f.th.blame()], Filling: f.th.filling,
+	}
+	if p, ok := f.root.(*prefetch); ok {
+		b.Buffered, b.Limit = p.buffered, p.tuner.Limit()
+		if !p.waited {
+			b.Stage = ""
 		}
-		waited = true
-		f.changed.Wait()
 	}
-	if f.closed {
-		return nil, ErrClosed
-	}
-	if len(f.queue) == 0 {
-		return nil, f.ended
-	}
-	f.tuner.Consumed(len(f.queue))
-	b := f.queue[0]
-	b.Buffered = len(f.queue)
-	copy(f.queue, f.queue[1:])
-	f.queue = f.queue[:len(f.queue)-1]
-	b.Limit = f.tuner.Limit()
-	if !waited {
-		b.Stage = ""
-	}
-	f.log.depth(pipeline.StagePrefetch, len(f.queue), b.Limit)
-	f.changed.Broadcast()
+	f.given++
+	f.current = e
 	return b, nil
-}
-
-// produce makes batches while the buffer has room.
-func (f *Feed) produce() {
-	for f.room() {
-		b, err := f.make()
-		f.mu.Lock()
-		if err != nil {
-			f.ended = err
-			f.changed.Broadcast()
-			f.mu.Unlock()
-			return
-		}
-		f.queue = append(f.queue, b)
-		f.tuner.Element(int64(len(b.Indices)) * f.o.Settings.ElementBytes)
-		f.log.depth(pipeline.StagePrefetch, len(f.queue), f.tuner.Limit())
-		f.changed.Broadcast()
-		f.mu.Unlock()
-	}
-}
-
-// room waits for a free place in the buffer; false when closed.
-func (f *Feed) room() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.queue) >= f.tuner.Limit() && !f.closed {
-		f.changed.Wait()
-	}
-	return !f.closed
 }
 
 // Advance tells the events up to time until; see pipeline.Model.
@@ -254,4 +213,9 @@ func (v pipelineView) Next(int64) (pipeline.Batch, error) {
 }
 
 // Current is the batch that Next gave last, nil before the first.
-func (f *Feed) Current() *Batch { return f.current }
+func (f *Feed) Current() *Batch {
+	if f.current == nil {
+		return nil
+	}
+	return &f.current.Batch
+}

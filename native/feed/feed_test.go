@@ -298,7 +298,8 @@ func TestEventsStayInOrderAndPair(t *testing.T) {
 	f.Advance(1 << 62)
 	var last int64
 	open := map[uint64]bool{}
-	begun := 0
+	mapped, batched := r.strings.ID(pipeline.StageMap), r.strings.ID(pipeline.StageBatch)
+	begun := map[event.StringID]int{}
 	for _, e := range r.list {
 		if e.Time < last {
 			t.Fatalf("time goes back from %d to %d", last, e.Time)
@@ -307,7 +308,7 @@ func TestEventsStayInOrderAndPair(t *testing.T) {
 		switch e.Kind {
 		case event.StageBegin:
 			open[e.ID] = true
-			begun++
+			begun[e.Op]++
 		case event.StageEnd:
 			if !open[e.ID] {
 				t.Fatalf("%+v ends nothing", e)
@@ -316,8 +317,8 @@ func TestEventsStayInOrderAndPair(t *testing.T) {
 		default:
 		}
 	}
-	if begun != 120 || len(open) != 0 {
-		t.Errorf("%d elements begun, %d not ended", begun, len(open))
+	if begun[mapped] != 120 || begun[batched] != 15 || len(open) != 0 {
+		t.Errorf("%d elements begun and %d batches, %d not ended", begun[mapped], begun[batched], len(open))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type log struct {
 	sink  event.Sink
 	clock func() int64
-	names map[string]event.StringID // not changed after open
+	names []event.StringID // by stage
 
 	mu      sync.Mutex
 	pending []event.Event
@@ -22,38 +22,42 @@ type log struct {
 	telling []event.Event // of the goroutine that calls tell
 }
 
-func (l *log) open(o *Options) {
+func (l *log) open(o *Options, names []string) {
 	if o.Sink == nil {
 		return
 	}
 	l.sink, l.clock = o.Sink, o.Clock
-	l.names = map[string]event.StringID{}
-	for _, s := range []string{pipeline.StageMap, pipeline.StageShuffle, pipeline.StageBatch, pipeline.StagePrefetch} {
-		l.names[s] = o.Strings.ID(s)
+	l.names = make([]event.StringID, len(names))
+	for i, s := range names {
+		switch o.Dataset.Stages[i].Op {
+		case pipeline.OpRepeat, pipeline.OpTake, pipeline.OpSkip: // have nothing to tell
+		default:
+			l.names[i] = o.Strings.ID(s)
+		}
 	}
 }
 
-func (l *log) begin(stage string, worker event.StreamID, bytes int64) (id uint64) {
+func (l *log) begin(stage, worker int, bytes int64) (id uint64) {
 	if l.sink == nil {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids++
-	l.push(event.Event{Kind: event.StageBegin, Op: l.names[stage], ID: l.ids, Stream: worker, Size: bytes})
+	l.push(event.Event{Kind: event.StageBegin, Op: l.names[stage], ID: l.ids, Stream: event.StreamID(worker), Size: bytes})
 	return l.ids
 }
 
-func (l *log) end(stage string, worker event.StreamID, bytes int64, id uint64) {
+func (l *log) end(stage, worker int, bytes int64, id uint64) {
 	if l.sink == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.push(event.Event{Kind: event.StageEnd, Op: l.names[stage], ID: id, Stream: worker, Size: bytes})
+	l.push(event.Event{Kind: event.StageEnd, Op: l.names[stage], ID: id, Stream: event.StreamID(worker), Size: bytes})
 }
 
-func (l *log) depth(stage string, size, limit int) {
+func (l *log) depth(stage int, size, limit int) {
 	if l.sink == nil {
 		return
 	}

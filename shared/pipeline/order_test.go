@@ -149,11 +149,16 @@ func TestShuffleBufferIsBoundedOverShortSources(t *testing.T) {
 		{3, 0, 8, 8},
 		{50, 1, 20, 20},
 	} {
-		src := NewSource(&Settings{Elements: c.elements, Epochs: c.epochs})
+		at := -1
+		fetch := func() (int32, int, bool) {
+			at++
+			epoch := at / c.elements
+			return int32(at % c.elements), epoch, c.epochs == 0 || epoch < c.epochs
+		}
 		sh := NewShuffler[int32](c.k, 1)
 		most := 0
 		for range 60 {
-			_, pulls, ok := sh.Next(src.Next)
+			_, pulls, ok := sh.Next(fetch)
 			if !ok {
 				break
 			}
