@@ -1,9 +1,11 @@
 package launch
 
 import (
+	"slices"
 	"strings"
 
 	"tideline/protocol/api"
+	"tideline/shared/zoo"
 )
 
 // factor is one thing that cases vary in. Value 0 goes with everything.
@@ -14,7 +16,7 @@ type factor struct {
 
 // pairFactors are the models and the switches of execution.
 var pairFactors = []factor{
-	{"model", []string{"mlp", "mlp-8", "conv-2", "lenet5", "vgg16", "resnet18", "resnet50", "resnet50-v1.5", "unet", "vit-b16", "bert-2layer", "bert-base", "bert-base-tf1", "gpt2", "lstm"}},
+	{"model", []string{"mlp", "mlp-8", "conv-2", "lenet5", "vgg16", "resnet18", "resnet50", "unet", "vit-b16", "bert-2layer", "bert-base", "gpt2", "lstm"}},
 	{"optimizer", []string{"adam", "none", "sgd", "momentum", "adagrad", "rmsprop", "adamw", "amsgrad"}},
 	{"precision", []string{"float32", "float64", "mixed_float16", "mixed_bfloat16"}},
 	{"checkpoint", []string{"none", "2", "sqrt", "selective"}},
@@ -69,13 +71,30 @@ func canMeet(f int, v string, g int, w string) bool {
 
 // PairwiseCases are workloads in which every value of every switch meets every
 // value of every other, where the two can meet, in far fewer cases than all
-// combinations: each model, mode and switch with each other. Those that are
-// Small are quick to compute with, too.
+// combinations: each mode, switch and kind of model with each other, and every
+// other model once. Those that are Small are quick to compute with, too.
 func PairwiseCases() []HashCase {
 	rows := pairwise(pairFactors)
 	out := make([]HashCase, len(rows))
 	for i, row := range rows {
 		out[i] = pairCase(row)
+	}
+	// The other models of the zoo are larger or smaller sisters of these.
+	for _, m := range zoo.Models() {
+		if slices.Contains(pairFactors[byModel].values, m.Name) {
+			continue
+		}
+		w := api.Workload{
+			Model: m.Name, Mode: api.Graph, Train: &api.Train{}, Batch: []int{1}, Steps: 1, Devices: []api.Device{{Preset: "h200-141g"}},
+		}
+		switch m.Kind {
+		case zoo.Images:
+			w.Image = []int{32}
+		case zoo.Tokens:
+			w.Sequence = []int{8}
+		default:
+		}
+		out = append(out, HashCase{Name: m.Name + " alone", Workload: w})
 	}
 	return out
 }
@@ -161,21 +180,19 @@ var pairSizes = map[string]struct {
 	computed               bool
 	layer                  string // that goes elsewhere
 }{
-	"mlp":           {16, 0, 0, true, "dense2"},
-	"mlp-8":         {16, 0, 0, true, "dense1"},
-	"conv-2":        {16, 0, 0, true, "conv2"},
-	"lenet5":        {16, 0, 0, true, "conv2"},
-	"vgg16":         {1, 32, 0, false, "block3"},
-	"resnet18":      {1, 32, 0, false, "block3"},
-	"resnet50":      {1, 32, 0, false, "block3"},
-	"resnet50-v1.5": {1, 32, 0, false, "block3"},
-	"unet":          {1, 32, 0, false, "down2"},
-	"vit-b16":       {1, 32, 0, false, "block3"},
-	"bert-2layer":   {2, 0, 8, true, "layer2"},
-	"bert-base":     {1, 0, 8, false, "layer3"},
-	"bert-base-tf1": {1, 0, 8, false, "layer3"},
-	"gpt2":          {1, 0, 8, false, "block3"},
-	"lstm":          {2, 0, 8, false, "lstm"},
+	"mlp":         {16, 0, 0, true, "dense2"},
+	"mlp-8":       {16, 0, 0, true, "dense1"},
+	"conv-2":      {16, 0, 0, true, "conv2"},
+	"lenet5":      {16, 0, 0, true, "conv2"},
+	"vgg16":       {1, 32, 0, false, "block3"},
+	"resnet18":    {1, 32, 0, false, "block3"},
+	"resnet50":    {1, 32, 0, false, "block3"},
+	"unet":        {1, 32, 0, false, "down2"},
+	"vit-b16":     {1, 32, 0, false, "block3"},
+	"bert-2layer": {2, 0, 8, true, "layer2"},
+	"bert-base":   {1, 0, 8, false, "layer3"},
+	"gpt2":        {1, 0, 8, false, "block3"},
+	"lstm":        {2, 0, 8, false, "lstm"},
 }
 
 func pairCase(row []int) HashCase {
