@@ -294,10 +294,10 @@ func leakyReluGrads[T float](dx, dy, y []T, slope T) {
 
 func geluGrads[T float](dx, dy, x []T, _ T) {
 	for i := range dx {
-		v := float64(x[i])
-		t := tanh1(geluRoot * (v + geluCubic*v*v*v))
+		v := x[i]
+		t := tanhOf(geluRoot * (v + geluCubic*v*v*v))
 		inner := geluRoot * (1 + 3*geluCubic*v*v)
-		dx[i] = T(float64(dy[i]) * 0.5 * (1 + t + v*(1-t*t)*inner))
+		dx[i] = dy[i] * 0.5 * (1 + t + v*(1-t*t)*inner)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 )
 
 // gonum multiplies rows by rows (a*bᵀ) with dot products, which load two
-// numbers for a multiply-add where the other ways load two and store one; and
-// two transposed operands element by element. So the operands of a tile are
-// turned first where that pays: long rows into dot products, short ones away
-// from them.
+// numbers for a multiply-add where the other ways, sums of scaled rows, load
+// two and store one; and two transposed operands element by element. So the
+// operands of a tile are turned first where that pays.
 const (
 	longRow  = 32 // inner extent from which on dot products win
-	manyRows = 8  // rows of the other operand from which on turning one pays
+	manyRows = 8  // rows of a from which on turning b pays
+	square   = 16 // product over sum of the sides from which on turning both does
 )
 
 // turned is scratch for the operands of one tile.
@@ -48,12 +48,20 @@ func turn[T float](buf *[]T, src []T, r, c, ld int) []T {
 	return dst
 }
 
-// ways says which operands to turn.
+// ways says which operands to turn. Dot products also win where they are
+// longer than the rows of the result.
 func ways(ta, tb bool, m, n, k int) (turnA, turnB bool) {
-	if k >= longRow && m >= manyRows && n >= manyRows {
-		return ta, !tb
+	dots := k >= longRow || k > n
+	switch {
+	case ta && tb:
+		return true, !dots
+	case ta:
+		both := dots && m*n >= square*(m+n)
+		return both, both
+	case tb:
+		return false, !dots && m >= manyRows
 	}
-	return ta && tb, tb && k < longRow && m >= manyRows
+	return false, dots && m >= manyRows
 }
 
 func op(t bool) blas.Transpose {

@@ -20,6 +20,7 @@ type conv[T float] struct {
 
 	x, cols []T // images and unrolled images of the samples at hand
 	rolls   bool
+	wt      []T // a filter's gradient transposed; kept between calls
 }
 
 var convs32, convs64 sync.Pool
@@ -153,6 +154,9 @@ func conv2D[T float](c *Call, _, _ int) {
 	}
 }
 
+// shortRow is the channels below which a filter counts as narrow.
+const shortRow = 32
+
 func conv2DBackpropFilter[T float](c *Call, _, _ int) {
 	g := takeConv[T](c)
 	defer g.giveBack()
@@ -162,10 +166,22 @@ func conv2DBackpropFilter[T float](c *Call, _, _ int) {
 		g.direct(func(img, out, f int) { dw[f] += x[img] * dy[out] }, dw)
 		return
 	}
+	// Where the filter's rows are short, its transpose has the longer ones.
+	short := g.co < shortRow && g.co < g.k
+	if short && cap(g.wt) < len(dw) {
+		g.wt = make([]T, len(dw))
+	}
 	for s := 0; s < g.n; s += per {
 		count := min(per, g.n-s)
-		cols := g.columns(x, c.Temp, s, count)
-		gemm(1, true, false, g.k, g.co, count*g.rows, cols, dy[s*g.rows*g.co:], dw, s > 0)
+		cols, dys := g.columns(x, c.Temp, s, count), dy[s*g.rows*g.co:]
+		if short {
+			gemm(1, true, false, g.co, g.k, count*g.rows, dys, cols, g.wt[:len(dw)], s > 0)
+		} else {
+			gemm(1, true, false, g.k, g.co, count*g.rows, cols, dys, dw, s > 0)
+		}
+	}
+	if short {
+		transpose(dw, g.wt[:len(dw)], g.co, g.k)
 	}
 }
 
@@ -219,6 +235,15 @@ func (g *conv[T]) point(f func(img, out, filter int), img, out, fil int) {
 	for ci := range int(g.C) {
 		for co := range g.co {
 			f(img+ci, out+co, fil+ci*g.co+co)
+		}
+	}
+}
+
+// transpose writes the r x c matrix src into dst as c x r.
+func transpose[T float](dst, src []T, r, c int) {
+	for i := range r {
+		for j, v := range src[i*c : (i+1)*c] {
+			dst[j*r+i] = v
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package kernel
 
-import "math"
-
 // lstmCell goes sample by sample. Gates lie as input, candidate, forget,
 // output.
 func lstmCell[T float](c *Call, from, to int) {
@@ -10,11 +8,11 @@ func lstmCell[T float](c *Call, from, to int) {
 		pre, old := in[T](c, 0)[r*4*h:][:4*h], in[T](c, 1)[r*h:][:h]
 		gates, cell, hidden := out[T](c, 0)[r*4*h:][:4*h], out[T](c, 1)[r*h:][:h], out[T](c, 2)[r*h:][:h]
 		for j, was := range old {
-			i, g := sigmoid(float64(pre[j])), tanh1(float64(pre[h+j]))
+			i, g := sigmoid(float64(pre[j])), tanhOf(float64(pre[h+j]))
 			f, o := sigmoid(float64(pre[2*h+j])), sigmoid(float64(pre[3*h+j]))
 			now := f*float64(was) + i*g
 			gates[j], gates[h+j], gates[2*h+j], gates[3*h+j] = T(i), T(g), T(f), T(o)
-			cell[j], hidden[j] = T(now), T(o*math.Tanh(now))
+			cell[j], hidden[j] = T(now), T(o*tanhOf(now))
 		}
 	}
 }
@@ -28,7 +26,7 @@ func lstmCellGrad[T float](c *Call, from, to int) {
 		dpre, dold := out[T](c, 0)[r*4*h:][:4*h], out[T](c, 1)[r*h:][:h]
 		for j := range h {
 			i, g, f, o := gates[j], gates[h+j], gates[2*h+j], gates[3*h+j]
-			t, up, was := T(tanh1(float64(now[j]))), dh[j], old[j]
+			t, up, was := tanhOf(now[j]), dh[j], old[j]
 			d := dc[j] + up*o*(1-t*t)
 			dpre[j] = d * g * i * (1 - i)
 			dpre[h+j] = d * i * (1 - g*g)
