@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -31,9 +32,14 @@ func (a *Allocator) lookup(id PoolID) *private {
 	return nil
 }
 
-// private finds the pool, or opens it with one user.
+// private finds the pool, or opens it with one user. A pool without users gets
+// one again, lest it vanish under the request.
 func (a *Allocator) private(id PoolID) *private {
 	if p := a.lookup(id); p != nil {
+		if p.users == 0 {
+			p.users = 1
+			a.freeable = slices.DeleteFunc(a.freeable, func(o *private) bool { return o == p })
+		}
 		return p
 	}
 	p := &private{id: id, users: 1}
@@ -57,7 +63,7 @@ func (a *Allocator) OpenPool(id PoolID, o PoolOptions) error {
 	case p == nil:
 		p = a.private(id)
 	case p.users == 0:
-		return fmt.Errorf("allocator %s: pool (%d, %d) was given up by its last user and cannot be opened again", a.o.Name, id.A, id.B)
+		p = a.private(id)
 	default:
 		p.users++
 	}
