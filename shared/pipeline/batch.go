@@ -25,14 +25,14 @@ func (x *batcher) next(th *thread) (item, bool) {
 	}
 	want := x.s.Sizes[x.turn]
 	x.turn = (x.turn + 1) % len(x.s.Sizes)
-	out := item{list: x.m.buffer()}
+	out := item{box: x.m.box()}
 	n := 0
 	for ; n < want; n++ {
 		e, ok := x.in.next(th)
 		if !ok {
 			break
 		}
-		if out.err = x.m.add(&out, &e, n, x.i); out.err != nil {
+		if !x.m.add(&out, e, n, x.i) {
 			return out, true
 		}
 	}
@@ -46,24 +46,29 @@ func (x *batcher) next(th *thread) (item, bool) {
 }
 
 // add puts element number n into a batch. An element that is an error, or of
-// another shape than the first, makes an error of the batch.
-func (m *Model) add(out, e *item, n, stage int) error {
-	if e.err != nil {
-		return e.err
+// another shape than the first, makes an error of the batch, and false.
+func (m *Model) add(out *item, e item, n, stage int) (ok bool) {
+	b := &m.boxes[out.box]
+	switch {
+	case m.failed(e) != nil:
+		b.err = m.failed(e)
+		return false
+	case n == 0:
+		out.shape, out.epoch = e.shape, e.epoch
+	case out.shape != e.shape:
+		if err := sameShapes(m.shapes[out.shape], m.shapes[e.shape], n); err != nil {
+			b.err = fmt.Errorf("pipeline: %s: %w", m.names[stage], err)
+			return false
+		}
 	}
-	if n == 0 {
-		out.shapes, out.epoch = e.shapes, e.epoch
-	} else if err := sameShapes(out.shapes, e.shapes, n); err != nil {
-		return fmt.Errorf("pipeline: %s: %w", m.names[stage], err)
-	}
-	if e.list == nil {
-		out.list = append(out.list, e.one)
+	if e.box == 0 {
+		b.list = append(b.list, e.one)
 	} else {
-		out.list = append(out.list, e.list...)
-		m.recycle(*e)
+		b.list = append(b.list, m.boxes[e.box].list...)
+		m.recycle(e)
 	}
 	out.bytes += e.bytes
-	return nil
+	return true
 }
 
 // sameShapes compares an element's components with those of a batch's first.
@@ -91,6 +96,7 @@ type mapBatch struct {
 	busy    []slot // one a batch
 	turn    int
 	calls   int64
+	shape   int32
 	started bool
 	ended   bool
 }
@@ -101,7 +107,7 @@ func (m *Model) buildMapBatch(i int, in iterator) *mapBatch {
 	if s.Cores > 0 {
 		n = min(n, s.Cores)
 	}
-	return &mapBatch{m: m, s: s, i: i, in: in, reader: m.thread(), workers: make([]int64, n)}
+	return &mapBatch{m: m, s: s, i: i, in: in, shape: m.intern(s), reader: m.thread(), workers: make([]int64, n)}
 }
 
 func (x *mapBatch) reset() {
@@ -116,7 +122,8 @@ func (x *mapBatch) schedule(t int64) {
 	x.turn = (x.turn + 1) % len(x.s.Sizes)
 	waiting := x.reader.clock > t
 	x.reader.begin()
-	c := slot{item: item{list: x.m.buffer()}}
+	c := slot{item: item{box: x.m.box()}}
+	failed := false
 	n := 0
 	for ; n < want; n++ {
 		w := earliest(x.workers)
@@ -126,8 +133,8 @@ func (x *mapBatch) schedule(t int64) {
 			x.ended = true
 			break
 		}
-		e = x.s.mapped(e, x.calls)
-		if c.item.err = x.m.add(&c.item, &e, n, x.i); c.item.err != nil {
+		e = x.s.mapped(e, x.calls, x.shape)
+		if failed = !x.m.add(&c.item, e, n, x.i); failed {
 			break
 		}
 		c.fetched, c.behind = x.reader.clock, waiting
@@ -136,7 +143,7 @@ func (x *mapBatch) schedule(t int64) {
 		x.m.log.stage(c.fetched, x.workers[w], x.i, event.StreamID(w), e.bytes)
 		c.finish = max(c.finish, x.workers[w])
 	}
-	if c.item.err == nil && (n == 0 || n < want && x.s.Drop) {
+	if !failed && (n == 0 || n < want && x.s.Drop) {
 		x.ended = true
 		x.m.recycle(c.item)
 		return

@@ -82,7 +82,7 @@ func (x *interleave) next(th *thread) (item, bool) {
 		if !c.opened && !x.ended {
 			f, ok := x.in.next(th)
 			x.ended = !ok
-			if ok && f.err != nil {
+			if ok && x.m.failed(f) != nil {
 				return f, true
 			}
 			*c = cursor{file: f.one, opened: ok}
@@ -93,7 +93,7 @@ func (x *interleave) next(th *thread) (item, bool) {
 				x.turns.Took()
 				x.m.spend(th, x.i, f.cost(c.next), f.Bytes)
 				c.next++
-				return x.s.mapped(f.element(c.next-1), 0), true
+				return x.s.mapped(f.element(c.next-1), 0, 0), true
 			}
 			c.opened, c.next = false, 0
 		} else if !x.any() {
@@ -288,7 +288,7 @@ func (x *readAhead) give(th *thread, f *aheadFile) item {
 		f.free = max(f.free, th.clock)
 	}
 	x.turns.Took()
-	return x.s.mapped(e, 0)
+	return x.s.mapped(e, 0, 0)
 }
 
 func (x *readAhead) any() bool {

@@ -1,22 +1,53 @@
 package pipeline
 
-// item is an element on its way through the stages.
+// item is an element on its way through the stages. It has no pointers, so
+// that buffers of many are copied and moved for little.
 type item struct {
-	one    int32   // its number, where list is nil
-	list   []int32 // the numbers of what a batch is made of
-	epoch  int32   // which turn of the last repeat it is of
-	kept   bool    // a cache holds the list: it is not to be used again
-	bytes  int64
-	shapes [][]int64 // of its components; nil: unknown
-	err    error     // instead of the element
+	one   int32 // its number, where there is no box
+	epoch int32 // which turn of the last repeat it is of
+	bytes int64
+	box   int32 // what else there is to say, a place in Model.boxes; 0: nothing
+	shape int32 // of its components, a place in Model.shapes; 0: unknown
 }
 
-// len is the number of source elements in it.
-func (x *item) len() int {
-	if x.list == nil {
-		return 1
+// box is what an element that is not one of the source's has.
+type box struct {
+	list []int32 // the numbers of what a batch is made of
+	err  error   // instead of the element
+	kept bool    // a cache holds it: it is not to be used again
+}
+
+// box takes an empty box.
+func (m *Model) box() int32 {
+	if n := len(m.free); n > 0 {
+		i := m.free[n-1]
+		m.free = m.free[:n-1]
+		m.boxes[i] = box{list: m.boxes[i].list[:0]}
+		return i
 	}
-	return len(x.list)
+	n := 1
+	for i := range m.d.Stages {
+		n *= max(1, m.d.Stages[i].largest())
+	}
+	m.boxes = append(m.boxes, box{list: make([]int32, 0, n)})
+	return int32(len(m.boxes) - 1)
+}
+
+// recycle takes back the box of an element that nobody holds any more.
+func (m *Model) recycle(x item) {
+	if x.box != 0 && !m.boxes[x.box].kept {
+		m.free = append(m.free, x.box)
+	}
+}
+
+// failed is the error that stands for an element.
+func (m *Model) failed(x item) error { return m.boxes[x.box].err }
+
+// intern keeps a stage's shapes and gives the place of the first.
+func (m *Model) intern(s *Stage) int32 {
+	at := len(m.shapes)
+	m.shapes = append(m.shapes, s.Shapes...)
+	return int32(at)
 }
 
 // iterator is a running stage. Its caller's thread works in it, at the time
@@ -78,7 +109,7 @@ func (m *Model) build(n int) iterator {
 	i := n - 1
 	s := &m.d.Stages[i]
 	if i == 0 {
-		return &source{m: m, s: s}
+		return &source{m: m, s: s, shape: m.intern(s)}
 	}
 	in := m.build(i)
 	switch s.Op {
@@ -88,7 +119,7 @@ func (m *Model) build(n int) iterator {
 		if s.async() {
 			return m.buildParallel(i, in)
 		}
-		return &mapper{m: m, s: s, i: i, in: in}
+		return &mapper{m: m, s: s, i: i, in: in, shape: m.intern(s)}
 	case OpShuffle:
 		return m.buildShuffle(i, in)
 	case OpRepeat:
@@ -117,6 +148,8 @@ type source struct {
 	m   *Model
 	s   *Stage
 	pos int
+
+	shape int32 // of the first element
 }
 
 func (x *source) reset() { x.pos = 0 }
@@ -131,7 +164,7 @@ func (x *source) next(th *thread) (item, bool) {
 	}
 	out := item{one: int32(x.s.First + x.pos), bytes: max(0, x.s.Bytes)}
 	if n := len(x.s.Shapes); n > 0 {
-		out.shapes = x.s.Shapes[x.pos%n]
+		out.shape = x.shape + int32(x.pos%n)
 	}
 	x.pos++
 	x.m.spend(th, 0, cost, out.bytes)
@@ -146,8 +179,9 @@ func (s *Stage) call(n int64) int64 {
 	return s.Cost
 }
 
-// mapped is what the function makes of an element.
-func (s *Stage) mapped(x item, n int64) item {
+// mapped is what call number n of the function makes of an element. shape is
+// the place of the stage's first.
+func (s *Stage) mapped(x item, n int64, shape int32) item {
 	switch {
 	case s.Bytes > 0:
 		x.bytes = s.Bytes
@@ -155,7 +189,7 @@ func (s *Stage) mapped(x item, n int64) item {
 		x.bytes = 0
 	}
 	if k := len(s.Shapes); k > 0 {
-		x.shapes = s.Shapes[n%int64(k)]
+		x.shape = shape + int32(n%int64(k))
 	}
 	return x
 }
@@ -167,16 +201,17 @@ type mapper struct {
 	i     int
 	in    iterator
 	calls int64
+	shape int32
 }
 
 func (x *mapper) reset() { x.in.reset() }
 
 func (x *mapper) next(th *thread) (item, bool) {
 	e, ok := x.in.next(th)
-	if !ok || e.err != nil {
+	if !ok || x.m.failed(e) != nil {
 		return e, ok
 	}
-	e = x.s.mapped(e, x.calls)
+	e = x.s.mapped(e, x.calls, x.shape)
 	x.m.spend(th, x.i, x.s.call(x.calls), e.bytes)
 	x.calls++
 	return e, true
@@ -251,8 +286,10 @@ func (x *cache) next(th *thread) (item, bool) {
 	case !ok:
 		x.complete, x.pos = true, len(x.list)
 		x.m.log.set(th.clock, x.i, len(x.list), len(x.list))
-	case e.err == nil:
-		e.kept = true
+	case x.m.failed(e) == nil:
+		if e.box != 0 {
+			x.m.boxes[e.box].kept = true
+		}
 		x.list = append(x.list, e)
 	}
 	return e, ok

@@ -39,7 +39,9 @@ type Model struct {
 
 	now     int64 // latest time of a question or an answer
 	given   int   // batches
-	free    [][]int32
+	boxes   []box // the first is nobody's and empty
+	free    []int32
+	shapes  [][][]int64 // the first is unknown
 	current item
 }
 
@@ -68,7 +70,7 @@ func (d Dataset) Open(sink event.Sink, strings *event.Strings) (*Model, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	m := &Model{d: d, names: d.Names()}
+	m := &Model{d: d, names: d.Names(), boxes: make([]box, 1), shapes: make([][][]int64, 1)}
 	m.log.open(sink, strings, d, m.names)
 	m.th = m.thread()
 	m.root = m.build(len(d.Stages))
@@ -115,10 +117,8 @@ func (m *Model) Advance(until int64) {
 // and sticks; another error stands for one batch, and others may follow.
 func (m *Model) Next(now int64) (Batch, error) {
 	m.now = max(m.now, now)
-	if m.current.list != nil {
-		m.recycle(m.current)
-		m.current.list = nil
-	}
+	m.recycle(m.current)
+	m.current = item{}
 	m.retune()
 	m.th.clock = m.now
 	m.th.begin()
@@ -134,38 +134,19 @@ func (m *Model) Next(now int64) (Batch, error) {
 		b.Buffered, b.Limit = p.buffered, p.tuner.Limit()
 	}
 	m.now = b.Ready
-	if e.err != nil {
+	if err := m.failed(e); err != nil {
 		m.recycle(e)
-		return Batch{}, e.err
+		return Batch{}, err
 	}
 	m.given++
-	if e.list == nil {
-		e.list = append(m.buffer(), e.one)
+	if e.box == 0 {
+		e.box = m.box()
+		x := &m.boxes[e.box]
+		x.list = append(x.list, e.one)
 	}
 	m.current = e
-	b.Indices = e.list
+	b.Indices = m.boxes[e.box].list
 	return b, nil
-}
-
-// buffer is an empty list with room for the largest batch.
-func (m *Model) buffer() []int32 {
-	if n := len(m.free); n > 0 {
-		b := m.free[n-1]
-		m.free = m.free[:n-1]
-		return b[:0]
-	}
-	n := 1
-	for i := range m.d.Stages {
-		n *= max(1, m.d.Stages[i].largest())
-	}
-	return make([]int32, 0, n)
-}
-
-// recycle takes back the list of an element that nobody holds any more.
-func (m *Model) recycle(x item) {
-	if x.list != nil && !x.kept {
-		m.free = append(m.free, x.list)
-	}
 }
 
 // Pipeline is what an executor pulls batches from: the Model, or the real

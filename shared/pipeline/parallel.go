@@ -15,6 +15,7 @@ type parallel struct {
 	limit   int     // slots
 	busy    []slot  // oldest first
 	calls   int64
+	shape   int32
 	started bool
 	ended   bool
 }
@@ -30,7 +31,7 @@ type slot struct {
 }
 
 func (m *Model) buildParallel(i int, in iterator) *parallel {
-	x := &parallel{m: m, s: &m.d.Stages[i], i: i, in: in, reader: m.thread()}
+	x := &parallel{m: m, s: &m.d.Stages[i], i: i, in: in, reader: m.thread(), shape: m.intern(&m.d.Stages[i])}
 	x.setLimit(max(1, x.s.Parallel))
 	if x.s.Parallel == Auto {
 		m.tune(i, x)
@@ -85,8 +86,8 @@ func (x *parallel) schedule(t int64) {
 		return
 	}
 	c := slot{item: e, fetched: x.reader.clock, finish: x.reader.clock, source: x.reader.blame(), behind: waiting, filling: x.reader.filling}
-	if e.err == nil {
-		c.item = x.s.mapped(e, x.calls)
+	if x.m.failed(e) == nil {
+		c.item = x.s.mapped(e, x.calls, x.shape)
 		w := earliest(x.workers)
 		at := max(c.fetched, x.workers[w])
 		c.finish = at + x.s.call(x.calls)
