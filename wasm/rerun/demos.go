@@ -44,7 +44,7 @@ var demos = []demo{
 	},
 	{
 		"leak", "A list that only grows", "Activations kept by accident: each step holds more, until nothing is left.",
-		"name=leak\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=256\nsteps=60\nkeep=conv1/Tanh\n" + plain + card + "devices.0.growth=true\n",
+		"name=leak\nmodel=lenet5\nmode=eager\ntrain=on\ntrain.optimizer=adam\nbatch=256\nsteps=30\nkeep=conv1/*\n" + plain + card + "devices.0.growth=true\n",
 	},
 	{
 		"resnet50", "ResNet-50 on 16 GB", "A batch of 32 fits. Try 192, mixed precision, recomputing, swapping.",
