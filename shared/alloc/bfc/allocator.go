@@ -14,11 +14,14 @@ import (
 // regions; the chunks of every region tile it; without stamps no two free
 // neighbours exist; there is at most one gap, and none without partitioning.
 type Allocator struct {
-	chunks     []chunk
+	// plain: chunks are told apart by size and address alone. There are no
+	// stamps, and never were, and no partition.
+	plain      bool
+	indexAll   bool // the index holds free chunks too
 	freeHandle uint32
 	gap        uint32 // the chunk between the two ends, or none
+	chunks     []chunk
 	index      index
-	sets       [2]freeSet // by tag: lower (all, when not partitioned), upper
 
 	o          Options
 	sub        alloc.SubAllocator
@@ -29,12 +32,12 @@ type Allocator struct {
 	splitWaste uint64
 	regions    []region // ascending by address
 
-	nextID    int64
-	numAllocs int64
-	inUse     int64
-	peak      int64
-	largest   int64
-	waited    int64
+	nextID  int64
+	cleared int64 // nextID - 1 when the statistics were cleared
+	inUse   int64
+	peak    int64
+	largest int64
+	waited  int64
 
 	counter  *alloc.Counter // nil: frees carry no stamp
 	frontier uint64
@@ -43,11 +46,18 @@ type Allocator struct {
 	merging  []uint64 // merge's addresses, kept for their room
 	failures *alloc.FailureLog
 	obs      alloc.Observer
+
+	sets [2]freeSet // by tag: lower (all, when not partitioned), upper
 }
 
 var _ alloc.Allocator = (*Allocator)(nil)
 
-type region struct{ addr, size uint64 }
+// region is memory of the driver. Its first chunk keeps its handle, because
+// cutting and merging leave the left part's.
+type region struct {
+	addr, size uint64
+	first      uint32
+}
 
 func (r region) end() uint64 { return r.addr + r.size }
 
@@ -58,7 +68,7 @@ func New(sub alloc.SubAllocator, o Options) (*Allocator, error) {
 		return nil, err
 	}
 	a := &Allocator{
-		o: o, sub: sub, limit: uint64(o.Limit), freeHandle: none, gap: none,
+		o: o, sub: sub, limit: uint64(o.Limit),
 		nextID: 1, splitWaste: SplitWaste, failures: o.Failures, obs: o.Observer,
 	}
 	first := a.limit
@@ -69,6 +79,7 @@ func New(sub alloc.SubAllocator, o Options) (*Allocator, error) {
 	if o.Fragmentation > 0 {
 		a.splitWaste = uint64(o.Fragmentation * float64(o.Limit))
 	}
+	a.clearTables()
 	if a.failures == nil {
 		a.failures = new(alloc.FailureLog)
 	}
@@ -120,21 +131,8 @@ type want struct {
 	end       tag
 }
 
-// Allocate implements alloc.Allocator. Bytes are taken for what C++ makes of
-// them, so that a negative number is an impossibly large request. An alignment
-// above 256 that is no power of two is rounded up to one.
-func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
-	// Nearly all requests find a chunk by their size alone.
-	if r.Bytes > 0 && r.Alignment <= MinAllocation && r.FreedBy == nil && len(a.queue) == 0 && !a.o.Partition.On {
-		if h := a.takeBest(round(uint64(r.Bytes))); h != none {
-			return a.use(h, uint64(r.Bytes)), true
-		}
-	}
-	return a.allocate(&r)
-}
-
 // allocate is Allocate for every kind of request.
-func (a *Allocator) allocate(r *alloc.Request) (alloc.Block, bool) {
+func (a *Allocator) allocate(r alloc.Request) (alloc.Block, bool) {
 	w := want{requested: uint64(r.Bytes), size: round(uint64(r.Bytes)), align: MinAllocation, ask: MinAllocation}
 	if r.Alignment > MinAllocation {
 		w.ask = powerOfTwo(r.Alignment)
@@ -153,7 +151,7 @@ func (a *Allocator) allocate(r *alloc.Request) (alloc.Block, bool) {
 		h = a.attempt(&w)
 	}
 	if h == none {
-		if h = a.failed(&w, r); h == none {
+		if h = a.failed(&w, &r); h == none {
 			return alloc.Block{}, false
 		}
 	}
@@ -224,20 +222,15 @@ func (a *Allocator) find(w *want) uint32 {
 // takeBest is find where only the size counts.
 func (a *Allocator) takeBest(size uint64) uint32 {
 	s := &a.sets[tagLower]
-	h, at := s.first(size)
+	h := s.first(a.chunks, size)
 	if h == none {
 		return none
 	}
-	c := &a.chunks[h]
-	c.binned = false
-	if !a.worthSplitting(c.size, size) {
-		s.removeAt(at)
-		return h
+	s.remove(a.chunks, h)
+	if a.worthSplitting(a.chunks[h].size, size) {
+		rest := a.split(h, size)
+		s.insert(a.chunks, rest)
 	}
-	rest := a.split(h, size)
-	n := &a.chunks[rest]
-	n.binned = true
-	s.change(at, n.size, n.addr, rest)
 	return h
 }
 
@@ -250,7 +243,7 @@ func (a *Allocator) worthSplitting(size, want uint64) bool {
 // or room for an aligned start.
 func (a *Allocator) search(w *want) uint32 {
 	h := none
-	a.sets[w.end].each(w.size, func(x uint32) bool {
+	a.sets[w.end].each(a.chunks, w.size, func(x uint32) bool {
 		c := &a.chunks[x]
 		if w.freedBy > 0 && w.freedBy < c.freedAt || !fits(c, w) {
 			return true
@@ -284,11 +277,13 @@ func (a *Allocator) splitPad(h uint32, align uint64) uint32 {
 
 // use hands h out.
 func (a *Allocator) use(h uint32, requested uint64) alloc.Block {
+	if !a.indexAll {
+		a.index.add(a.chunks, h)
+	}
 	c := &a.chunks[h]
 	c.requested = requested
 	c.id = a.nextID
 	a.nextID++
-	a.numAllocs++
 	size := int64(c.size)
 	a.inUse += size
 	a.peak = max(a.peak, a.inUse)
@@ -296,14 +291,17 @@ func (a *Allocator) use(h uint32, requested uint64) alloc.Block {
 	return alloc.Block{Address: c.addr, Size: size, Requested: int64(requested), ID: c.id}
 }
 
-// Free implements alloc.Allocator.
-func (a *Allocator) Free(addr uint64) error {
+// free is Free for every kind of allocator.
+func (a *Allocator) free(addr uint64) error {
 	if addr == 0 {
 		return nil
 	}
 	h := a.at(addr)
 	if h == none || !a.chunks[h].inUse() {
-		return a.badFree(addr, h)
+		return a.badFree(addr)
+	}
+	if !a.indexAll {
+		a.index.remove(a.chunks, h)
 	}
 	c := &a.chunks[h]
 	c.id = idFree
@@ -319,15 +317,18 @@ func (a *Allocator) Free(addr uint64) error {
 	}
 	if a.o.Partition.On {
 		a.retag(h)
-		a.bin(a.coalesce(h, false))
-		return nil
 	}
-	a.release(h)
+	a.bin(a.coalesce(h, false))
 	return nil
 }
 
-func (a *Allocator) badFree(addr uint64, h uint32) error {
-	if h != none {
+func (a *Allocator) badFree(addr uint64) error {
+	if addr == 0 {
+		return nil
+	}
+	twice := false
+	a.eachChunk(func(_ uint32, c *chunk) { twice = twice || c.addr == addr })
+	if twice {
 		return fmt.Errorf("allocator %s: block %x is freed twice", a.o.Name, addr)
 	}
 	return fmt.Errorf("allocator %s: %x was asked to be freed, but no block starts there", a.o.Name, addr)
@@ -349,5 +350,14 @@ func (a *Allocator) Close() {
 	for _, r := range a.regions {
 		a.giveBack(r)
 	}
-	*a = Allocator{o: a.o, sub: a.sub, obs: a.obs, failures: a.failures, freeHandle: none, gap: none, nextID: a.nextID}
+	*a = Allocator{o: a.o, sub: a.sub, obs: a.obs, failures: a.failures, nextID: a.nextID, cleared: a.nextID - 1}
+	a.clearTables()
+}
+
+// clearTables makes the tables of an allocator without chunks.
+func (a *Allocator) clearTables() {
+	a.chunks = append(make([]chunk, 0, 64), nobody)
+	a.index = newIndex()
+	a.indexAll = a.o.Partition.On
+	a.plain = !a.indexAll
 }

@@ -29,7 +29,7 @@ func (a *Allocator) Occupancy() string {
 	}
 	var before uint64
 	for _, r := range a.regions {
-		for h := a.at(r.addr); h != none; h = a.chunks[h].next {
+		for h := r.first; h != none; h = a.chunks[h].next {
 			c := &a.chunks[h]
 			if c.inUse() {
 				offset := before + c.addr - r.addr

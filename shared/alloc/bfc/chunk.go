@@ -1,7 +1,14 @@
 package bfc
 
-// none is the handle of no chunk.
-const none = ^uint32(0)
+import "math"
+
+// none is the handle of no chunk. Record 0 of the table stands for it: it is
+// never free, so that a chunk at the end of its region needs no test for a
+// neighbour, it comes after every chunk of a run, and what is written to its
+// links is never read.
+const none = uint32(0)
+
+var nobody = chunk{addr: math.MaxUint64, size: math.MaxUint64}
 
 // idFree is the allocation id of a chunk that is not in use.
 const idFree = int64(-1)
@@ -21,8 +28,9 @@ var tagNames = [...]string{"lower", "upper", "central_gap"}
 // chunk is one piece of a region; 64 bytes, so that it is one cache line.
 //
 // Invariants: the chunks of a region, followed by next, tile it; prev is
-// next's inverse; every chunk is in the index under its address; a free chunk
-// is in the set of its tag exactly if binned, and the gap is in none.
+// next's inverse; a chunk is in the index under its address if it is in use or
+// the index holds all; a free chunk is in the set of its tag exactly if binned,
+// and the gap is in none.
 type chunk struct {
 	addr      uint64
 	size      uint64
@@ -31,12 +39,23 @@ type chunk struct {
 	freedAt   uint64 // stamp of the free; survives while in use, as upstream
 	prev      uint32 // by address, inside the region
 	next      uint32 // also links the free handles
+	chain     uint32 // the next chunk of the same index slot
+	up        uint32 // the next larger free chunk of the same run
+	down      uint32 // the next smaller one, unless it is the first, or inLong
+	run       uint16 // where it is binned; 0: in no set
 	tag       tag
-	binned    bool
-	_         [14]byte
 }
 
-func (c *chunk) inUse() bool { return c.id != idFree }
+func (c *chunk) inUse() bool  { return c.id != idFree }
+func (c *chunk) binned() bool { return c.run != 0 }
+
+// upstreamHandle is the handle as upstream counts it, from 0.
+func upstreamHandle(h uint32) uint64 {
+	if h == none {
+		return InvalidHandle
+	}
+	return uint64(h - 1)
+}
 
 // newChunk takes the handle freed last, else appends. A recycled record keeps
 // its requested size: upstream shows it in dumps.
@@ -46,15 +65,18 @@ func (a *Allocator) newChunk() uint32 {
 		return h
 	}
 	a.chunks = append(a.chunks, chunk{})
+	a.index.reserve(a.chunks)
 	return uint32(len(a.chunks) - 1)
 }
 
 // dropChunk forgets a chunk and puts its handle on the free list.
 func (a *Allocator) dropChunk(h uint32) {
 	c := &a.chunks[h]
-	a.index.remove(c.addr, h)
+	if a.indexAll {
+		a.index.remove(a.chunks, h)
+	}
 	c.id = idFree
-	c.binned = false
+	c.run = 0
 	c.next = a.freeHandle
 	a.freeHandle = h
 }
@@ -69,15 +91,15 @@ func (a *Allocator) split(h uint32, size uint64) (rest uint32) {
 	n.id = idFree
 	n.freedAt = c.freedAt
 	n.tag = c.tag
-	n.binned = false
+	n.run = 0
 	n.prev = h
 	n.next = c.next
+	a.chunks[n.next].prev = rest
 	c.size = size
 	c.next = rest
-	if n.next != none {
-		a.chunks[n.next].prev = rest
+	if a.indexAll {
+		a.index.add(a.chunks, rest)
 	}
-	a.index.add(n.addr, rest)
 	return rest
 }
 
@@ -86,9 +108,7 @@ func (a *Allocator) merge(left, right uint32) {
 	l, r := &a.chunks[left], &a.chunks[right]
 	l.size += r.size
 	l.next = r.next
-	if l.next != none {
-		a.chunks[l.next].prev = left
-	}
+	a.chunks[l.next].prev = left
 	l.freedAt = max(l.freedAt, r.freedAt)
 	if l.tag != r.tag {
 		l.tag = tagGap
@@ -105,61 +125,15 @@ func (a *Allocator) coalesce(h uint32, force bool) uint32 {
 	if !force && c.freedAt > 0 {
 		return h
 	}
-	if next := c.next; next != none {
-		if n := &a.chunks[next]; !n.inUse() && (n.freedAt == 0 || force) {
-			a.unbin(next)
-			a.merge(h, next)
-		}
-	}
-	if prev := c.prev; prev != none {
-		if p := &a.chunks[prev]; !p.inUse() && (p.freedAt == 0 || force) {
-			a.unbin(prev)
-			a.merge(prev, h)
-			return prev
-		}
-	}
-	return h
-}
-
-// release is bin(coalesce(h, false)) without partitioning: the entry of a
-// neighbour is changed where it lies instead of taken out and put in again.
-func (a *Allocator) release(h uint32) {
-	c := &a.chunks[h]
-	s := &a.sets[tagLower]
-	if c.freedAt > 0 {
-		a.bin(h)
-		return
-	}
-	next := a.mergeable(c.next)
-	prev := a.mergeable(c.prev)
-	switch {
-	case prev != none:
-		if next != none {
-			a.unbin(next)
-			a.merge(h, next)
-		}
-		p := &a.chunks[prev]
-		at := s.locate(p.size, p.addr)
-		a.merge(prev, h)
-		s.change(at, p.size, p.addr, prev)
-	case next != none:
-		n := &a.chunks[next]
-		at := s.locate(n.size, n.addr)
+	next, prev := c.next, c.prev
+	if n := &a.chunks[next]; !n.inUse() && (n.freedAt == 0 || force) {
+		a.unbin(next)
 		a.merge(h, next)
-		c.binned = true
-		s.change(at, c.size, c.addr, h)
-	default:
-		c.binned = true
-		s.insert(c.size, c.addr, h)
 	}
-}
-
-// mergeable returns h if it is a free chunk that the device is done with.
-func (a *Allocator) mergeable(h uint32) uint32 {
-	if h != none {
-		if c := &a.chunks[h]; c.inUse() || c.freedAt != 0 {
-			return none
-		}
+	if p := &a.chunks[prev]; !p.inUse() && (p.freedAt == 0 || force) {
+		a.unbin(prev)
+		a.merge(prev, h)
+		return prev
 	}
 	return h
 }
@@ -171,20 +145,14 @@ func (a *Allocator) bin(h uint32) {
 		a.gap = h
 		return
 	}
-	c.binned = true
-	s := &a.sets[c.tag]
-	s.insert(c.size, c.addr^s.flip, h)
+	a.sets[c.tag].insert(a.chunks, h)
 }
 
 func (a *Allocator) unbin(h uint32) {
 	c := &a.chunks[h]
-	if !c.binned {
-		if a.gap == h {
-			a.gap = none
-		}
-		return
+	if c.binned() {
+		a.sets[c.tag].remove(a.chunks, h)
+	} else if a.gap == h {
+		a.gap = none
 	}
-	c.binned = false
-	s := &a.sets[c.tag]
-	s.remove(c.size, c.addr^s.flip)
 }

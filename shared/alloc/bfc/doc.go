@@ -18,10 +18,16 @@
 // # Where the time goes
 //
 // Chunks are records of one cache line in one slice, named by index (the
-// handle, which upstream prints too). Free chunks lie in sorted runs of a few
-// entries, one run per eighth of a power of two, found through a bitmap. An
-// address finds its chunk through an open-addressing table instead of
-// upstream's array with one slot per 256 bytes of region, which costs 16 MiB
-// of memory per GiB of pool. Nothing is allocated per operation once the
-// tables have their size.
+// handle, which upstream prints too). Free chunks lie in lists through their
+// own records, one list per sixteenth of a power of two, found through a
+// bitmap; a chunk that grows or is cut mostly keeps its place. A list that is
+// walked for too long becomes a tree of sorted leaves, so that no sequence of
+// requests makes the walk the cost. Only blocks in use are looked up by
+// address, in a table of chains instead of upstream's array with one slot per
+// 256 bytes of region, which costs 16 MiB of memory per GiB of pool. Nothing is
+// allocated per operation once the tables have their size.
+//
+// An allocator without stamps and partitions, asked for no more than natural
+// alignment, goes a short way of its own (plain.go); all others share a general
+// one, and both keep the same tables.
 package bfc

@@ -95,7 +95,7 @@ func (d *dumper) chunkState() {
 func (d *dumper) freeOfBin(b int) []uint32 {
 	var out []uint32
 	for t := range d.a.sets {
-		d.a.sets[t].each(MinAllocation<<b, func(h uint32) bool {
+		d.a.sets[t].each(d.a.chunks, MinAllocation<<b, func(h uint32) bool {
 			if binOf(d.a.chunks[h].size) != b {
 				return false
 			}
@@ -130,7 +130,7 @@ func (d *dumper) describe(h uint32, neighbours bool) string {
 func (d *dumper) regions() {
 	for _, r := range d.a.regions {
 		d.say("Next region of size ", decimal(r.size))
-		for h := d.a.at(r.addr); h != none; h = d.a.chunks[h].next {
+		for h := r.first; h != none; h = d.a.chunks[h].next {
 			d.say(d.chunkLine(h))
 		}
 	}
@@ -188,15 +188,15 @@ func (d *dumper) pool() {
 	end := d.w.end
 	d.say("Allocator memory summary: rounded request ", d.human(d.w.size),
 		", total free in pool ", d.human(d.free()),
-		", largest free chunk usable by ", tagNames[end], " end ", d.human(max(a.sets[end].largest(), a.gapSize())),
+		", largest free chunk usable by ", tagNames[end], " end ", d.human(max(a.sets[end].largest(a.chunks), a.gapSize())),
 		", unallocated bytes ", d.human(a.limit-a.pool),
 		", pool size ", d.human(a.pool), ", pool limit ", d.human(a.limit))
 	if a.gap != none {
 		// Recorded answers cover no partitioned allocator: these words are ours.
 		g := &a.chunks[a.gap]
 		d.say("Allocator spatial partitioning: central gap of ", d.human(g.size), " at ", strconv.FormatUint(g.addr, 16),
-			", largest free lower chunk ", d.human(a.sets[tagLower].largest()),
-			", largest free upper chunk ", d.human(a.sets[tagUpper].largest()))
+			", largest free lower chunk ", d.human(a.sets[tagLower].largest(a.chunks)),
+			", largest free upper chunk ", d.human(a.sets[tagUpper].largest(a.chunks)))
 	}
 	growth := " (growth disabled; fixed-size pool; not an attempted allocation)."
 	if a.o.Growth {

@@ -1,90 +1,69 @@
 package bfc
 
-// index finds the chunk that starts at an address: open addressing with linear
-// probing, at most half full. A slot holds the low 32 bits of the granule
-// number above the handle plus one; 0 is empty. Two addresses that differ only
-// above bit 39 share those bits, so a hit is confirmed at the chunk.
+// index finds a chunk by the address it starts at. Slots hold the first chunk
+// of a chain, the chunks' records hold the rest of it: to add is to write two
+// words, to remove the chunk that was added last is to write one. Nothing is
+// ever moved but when the table doubles.
+//
+// Only blocks in use are looked up by their address, so only they are in it,
+// unless the allocator needs more (see indexAll).
 type index struct {
-	slots []uint64
-	shift uint // 32 - log2(len(slots))
-	used  int
+	slots []uint32
+	shift uint // 64 - log2(len(slots))
 }
 
-const firstSlots = 1 << 8
+const firstSlots = 1 << 10
 
-// spread is 2^32 over the golden ratio: neighbouring granules land far apart.
-const spread = 0x9e3779b1
+// spread is 2^64 over the golden ratio: neighbouring granules land far apart.
+const spread = 0x9e3779b97f4a7c15
 
-func (x *index) home(key uint32) uint32 { return key * spread >> x.shift }
+func newIndex() index { return index{slots: make([]uint32, firstSlots), shift: 54} }
 
-func (x *index) add(addr uint64, h uint32) {
-	if 2*x.used >= len(x.slots) {
-		x.grow()
+func (x *index) home(addr uint64) uint64 { return addr * spread >> (x.shift & 63) }
+
+func (x *index) add(chunks []chunk, h uint32) {
+	c := &chunks[h]
+	i := x.home(c.addr)
+	c.chain = x.slots[i]
+	x.slots[i] = h
+}
+
+// reserve keeps the slots twice as many as the records, so that add need not
+// look: there is nothing to add without one.
+func (x *index) reserve(chunks []chunk) {
+	if 2*len(chunks) > len(x.slots) {
+		x.grow(chunks)
 	}
-	x.used++
-	x.place(addr<<(32-minBits)&^(1<<32-1) | uint64(h+1))
 }
 
-func (x *index) place(slot uint64) {
-	slots := x.slots
-	i := x.home(uint32(slot >> 32))
-	for slots[i] != 0 {
-		i = (i + 1) & uint32(len(slots)-1)
-	}
-	slots[i] = slot
-}
-
-func (x *index) grow() {
+func (x *index) grow(chunks []chunk) {
 	old := x.slots
-	n := max(firstSlots, 2*len(old))
-	x.slots = make([]uint64, n)
-	x.shift = 32
-	for n > 1 {
-		n >>= 1
-		x.shift--
-	}
-	for _, s := range old {
-		if s != 0 {
-			x.place(s)
+	x.slots = make([]uint32, 4*len(old))
+	x.shift -= 2
+	for _, h := range old {
+		for h != none {
+			c := &chunks[h]
+			i := x.home(c.addr)
+			h, c.chain, x.slots[i] = c.chain, x.slots[i], h
 		}
 	}
 }
 
-// remove forgets the entry of handle h, which must be there, and closes the
-// hole it leaves so that no probe stops short.
-func (x *index) remove(addr uint64, h uint32) {
-	slots, mask := x.slots, uint32(len(x.slots)-1)
-	i := x.home(uint32(addr >> minBits))
-	for uint32(slots[i]) != h+1 {
-		i = (i + 1) & mask
+// remove forgets chunk h, which must be there.
+func (x *index) remove(chunks []chunk, h uint32) {
+	c := &chunks[h]
+	at := &x.slots[x.home(c.addr)]
+	for *at != h {
+		at = &chunks[*at].chain
 	}
-	for j := (i + 1) & mask; slots[j] != 0; j = (j + 1) & mask {
-		k := x.home(uint32(slots[j] >> 32))
-		if (j-k)&mask >= (j-i)&mask {
-			slots[i] = slots[j]
-			i = j
-		}
-	}
-	slots[i] = 0
-	x.used--
+	*at = c.chain
 }
 
-// at returns the handle of the chunk that starts at addr, or none.
+// at returns the handle of the chunk in the index that starts at addr, or none.
 func (a *Allocator) at(addr uint64) uint32 {
-	slots := a.index.slots
-	if len(slots) == 0 || addr&(MinAllocation-1) != 0 {
-		return none
+	h := a.index.slots[a.index.home(addr)]
+	for h != none && a.chunks[h].addr != addr {
+		h = a.chunks[h].chain
 	}
-	key := uint32(addr >> minBits)
-	for i := a.index.home(key); ; i = (i + 1) & uint32(len(slots)-1) {
-		s := slots[i]
-		if s == 0 {
-			return none
-		}
-		if uint32(s>>32) == key {
-			if h := uint32(s) - 1; a.chunks[h].addr == addr {
-				return h
-			}
-		}
-	}
+	return h
 }

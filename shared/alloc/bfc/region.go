@@ -95,14 +95,16 @@ func (a *Allocator) addRegion(addr, size uint64) {
 	joined := i > 0 && a.regions[i-1].end() == addr && a.sub.Joins()
 	h := a.newChunk()
 	c := &a.chunks[h]
-	*c = chunk{addr: addr, size: size, requested: c.requested, id: idFree, prev: none, next: none}
+	*c = chunk{addr: addr, size: size, requested: c.requested, id: idFree}
 	if a.o.Partition.On {
 		c.tag = tagGap
 	}
-	a.index.add(addr, h)
+	if a.indexAll {
+		a.index.add(a.chunks, h)
+	}
 	if joined {
 		r := &a.regions[i-1]
-		last := a.at(r.addr)
+		last := r.first
 		for a.chunks[last].next != none {
 			last = a.chunks[last].next
 		}
@@ -110,7 +112,7 @@ func (a *Allocator) addRegion(addr, size uint64) {
 		c.prev = last
 		r.size += size
 	} else {
-		a.regions = slices.Insert(a.regions, i, region{addr, size})
+		a.regions = slices.Insert(a.regions, i, region{addr, size, h})
 	}
 	a.bin(a.coalesce(h, false))
 }
@@ -144,7 +146,7 @@ func (a *Allocator) collect(size uint64) bool {
 			kept = append(kept, r)
 			continue
 		}
-		for h := a.at(r.addr); h != none; {
+		for h := r.first; h != none; {
 			next := a.chunks[h].next
 			a.unbin(h)
 			a.dropChunk(h)
@@ -158,7 +160,7 @@ func (a *Allocator) collect(size uint64) bool {
 }
 
 func (a *Allocator) unused(r region) bool {
-	for h := a.at(r.addr); h != none; h = a.chunks[h].next {
+	for h := r.first; h != none; h = a.chunks[h].next {
 		if a.chunks[h].inUse() {
 			return false
 		}

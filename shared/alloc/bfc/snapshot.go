@@ -54,13 +54,10 @@ func (a *Allocator) mapChunk(h uint32) MapChunk {
 	c := &a.chunks[h]
 	m := MapChunk{
 		Address: c.addr, Size: int64(c.size), Requested: int64(c.requested), Bin: -1, ID: c.id,
-		FreedAt: c.freedAt, Handle: uint64(h), Next: InvalidHandle, Tag: tagNames[c.tag],
+		FreedAt: c.freedAt, Handle: upstreamHandle(h), Next: upstreamHandle(c.next), Tag: tagNames[c.tag],
 	}
-	if c.binned {
+	if c.binned() {
 		m.Bin = binOf(c.size)
-	}
-	if c.next != none {
-		m.Next = uint64(c.next)
 	}
 	return m
 }
@@ -73,7 +70,7 @@ func (a *Allocator) Map() Map {
 	}
 	for _, r := range a.regions {
 		mr := MapRegion{Address: r.addr, Size: int64(r.size)}
-		for h := a.at(r.addr); h != none; h = a.chunks[h].next {
+		for h := r.first; h != none; h = a.chunks[h].next {
 			mr.Chunks = append(mr.Chunks, a.mapChunk(h))
 		}
 		m.Regions = append(m.Regions, mr)
@@ -103,7 +100,7 @@ func (a *Allocator) ChunkMap() event.ChunkMap {
 	m := make(event.ChunkMap, 0, len(a.regions))
 	for _, r := range a.regions {
 		er := event.Region{Address: r.addr, Size: int64(r.size)}
-		for h := a.at(r.addr); h != none; h = a.chunks[h].next {
+		for h := r.first; h != none; h = a.chunks[h].next {
 			c := &a.chunks[h]
 			er.Chunks = append(er.Chunks, event.Chunk{
 				Address: c.addr, Size: int64(c.size), Requested: int64(c.requested), InUse: c.inUse(),

@@ -15,8 +15,24 @@ func (a *Allocator) SetCounter(c *alloc.Counter) error {
 	if c != nil && a.o.Partition.On {
 		return errPartitioned
 	}
+	if c != nil {
+		a.searchAll()
+	}
 	a.counter = c
 	return nil
+}
+
+// searchAll ends plain: from now on the index holds free chunks too, because
+// mergeStamped looks for them by their address.
+func (a *Allocator) searchAll() {
+	if !a.indexAll {
+		a.eachChunk(func(h uint32, c *chunk) {
+			if !c.inUse() {
+				a.index.add(a.chunks, h)
+			}
+		})
+	}
+	a.plain, a.indexAll = false, true
 }
 
 // SetSafeFrontier tells that all frees with a stamp below count are done with
@@ -34,7 +50,7 @@ func (a *Allocator) mergeStamped(need uint64) bool {
 		c := &a.chunks[h]
 		// The record may have been merged away or taken since; upstream asks
 		// its table again.
-		if h = a.at(c.addr); h == none || c.inUse() || !c.binned {
+		if h = a.at(c.addr); h == none || c.inUse() || !c.binned() {
 			continue
 		}
 		switch {

@@ -9,7 +9,7 @@ import (
 // Stats implements alloc.Allocator.
 func (a *Allocator) Stats() alloc.Stats {
 	return alloc.Stats{
-		NumAllocs:     a.numAllocs,
+		NumAllocs:     a.nextID - 1 - a.cleared,
 		InUse:         a.inUse,
 		PeakInUse:     a.peak,
 		LargestAlloc:  a.largest,
@@ -26,14 +26,14 @@ func (a *Allocator) Stats() alloc.Stats {
 // ClearStats implements alloc.Allocator. The pool's peak is kept, as upstream
 // keeps it.
 func (a *Allocator) ClearStats() {
-	a.numAllocs = 0
+	a.cleared = a.nextID - 1
 	a.peak = a.inUse
 	a.largest = 0
 }
 
 // largestFree is the size of the largest free chunk, the gap included.
 func (a *Allocator) largestFree() uint64 {
-	return max(a.sets[tagLower].largest(), a.sets[tagUpper].largest(), a.gapSize())
+	return max(a.sets[tagLower].largest(a.chunks), a.sets[tagUpper].largest(a.chunks), a.gapSize())
 }
 
 func (a *Allocator) gapSize() uint64 {
@@ -74,11 +74,11 @@ func (a *Allocator) Waste() Waste {
 }
 
 // Handles is the length of the chunk table: the most chunks there ever were.
-func (a *Allocator) Handles() int { return len(a.chunks) }
+func (a *Allocator) Handles() int { return len(a.chunks) - 1 }
 
 func (a *Allocator) eachChunk(f func(h uint32, c *chunk)) {
 	for _, r := range a.regions {
-		for h := a.at(r.addr); h != none; h = a.chunks[h].next {
+		for h := r.first; h != none; h = a.chunks[h].next {
 			f(h, &a.chunks[h])
 		}
 	}
