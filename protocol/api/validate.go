@@ -36,6 +36,9 @@ type Known struct {
 	// Unlisted are presets that may be asked for, but that complaints do not
 	// list: cards that may or may not be there when the workload runs.
 	Unlisted []string
+	// More finds what only that program can tell, such as an image of a size
+	// that the model does not take; nil finds nothing.
+	More func(w *Workload) Problems
 }
 
 // Validate returns everything wrong with a workload that can be told before it
@@ -50,6 +53,9 @@ func (w *Workload) Validate(known Known) Problems {
 	w.validateTogether(&p)
 	for i := range w.Placement.Rules {
 		w.validateRule(&p, i)
+	}
+	if known.More != nil {
+		p = append(p, known.More(w)...)
 	}
 	return p
 }

@@ -49,7 +49,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 	for _, p := range o.Machine.Real() {
 		known.Presets = append(known.Presets, p.Name)
 	}
-	if p := slices.Concat(w.Validate(known), checkDevicePrefetch(&w), checkSource(&w), checkExtents(&w)); len(p) > 0 {
+	if p := w.Validate(known); len(p) > 0 {
 		return nil, p
 	}
 	w = *w.Clone()
@@ -77,13 +77,18 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 
 // Known is what this build offers a workload.
 func Known() api.Known {
-	k := api.Known{Models: zoo.Names()}
+	k := api.Known{Models: zoo.Names(), More: check}
 	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
 		for i := range list {
 			k.Presets = append(k.Presets, list[i].Name)
 		}
 	}
 	return k
+}
+
+// check finds what follows from the models and from how runs go.
+func check(w *api.Workload) api.Problems {
+	return slices.Concat(checkDevicePrefetch(w), checkSource(w), checkExtents(w))
 }
 
 var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}

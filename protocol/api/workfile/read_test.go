@@ -236,6 +236,15 @@ func TestUnlistedPresets(t *testing.T) {
 	}
 }
 
+// What the program finds on its own has its line, too.
+func TestMoreProblemsNameTheirLine(t *testing.T) {
+	k := known
+	k.More = func(w *api.Workload) api.Problems { return api.Problems{{Path: "image", Message: "too odd"}} }
+	if _, p := Read([]byte("model: mlp\nimage: 7\n"), k); len(p) != 1 || p[0].String() != "line 2: image: too odd" {
+		t.Error(p)
+	}
+}
+
 func TestHostileTextIsBounded(t *testing.T) {
 	laughs := "a: &a [1,1,1,1,1,1,1,1,1]\n"
 	for c := 'b'; c < 'k'; c++ {
