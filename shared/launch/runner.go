@@ -77,7 +77,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 
 // Known is what this build offers a workload.
 func Known() api.Known {
-	k := api.Known{Models: zoo.Names(), More: check}
+	k := api.Known{Models: zoo.Names(), More: beyondFields}
 	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
 		for i := range list {
 			k.Presets = append(k.Presets, list[i].Name)
@@ -86,8 +86,8 @@ func Known() api.Known {
 	return k
 }
 
-// check finds what follows from the models and from how runs go.
-func check(w *api.Workload) api.Problems {
+// beyondFields finds what follows from the models and from how runs go.
+func beyondFields(w *api.Workload) api.Problems {
 	return slices.Concat(checkDevicePrefetch(w), checkSource(w), checkExtents(w))
 }
 
