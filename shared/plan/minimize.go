@@ -251,7 +251,7 @@ func (m *minimizer) someRung() int64 {
 // quick and many.
 var (
 	floorStyles = []style{{}, {fails: 0.5}, {root: true}, {}, {shift: 0.125}, {lowest: true}}
-	rungStyles  = []style{{lowest: true}, {}, {lowest: true}, {fails: 0.5}}
+	rungStyles  = []style{{lowest: true}, {lowest: true}, {}, {lowest: true}, {lowest: true}, {fails: 0.5}}
 )
 
 // leastBudget keeps the descents of small problems from ending too early.

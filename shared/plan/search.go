@@ -327,48 +327,69 @@ func (s *search) under(k int32) int32 {
 	return -1
 }
 
-// fromSection is the lowest open buffer of the section to fill next.
+// fromSection is the lowest open buffer of the section to fill next: that of
+// the least score, a height times a count. It begins with the lowest section,
+// so that most others need not be counted.
 func (s *search) fromSection(first, end int32) int32 {
-	best, bestScore := int32(-1), math.Inf(1)
 	shift := s.style.shift * float64(s.capacity)
+	low, lowBase := int32(-1), math.Inf(1)
 	for at := first; at < end; at++ {
-		if s.left[at] == 0 {
+		if s.left[at] > 0 {
+			if base := (float64(s.capacity-s.left[at]) + shift) * s.ease[at]; base < lowBase {
+				low, lowBase = at, base
+			}
+		}
+	}
+	if low < 0 {
+		return -1
+	}
+	best, bestScore := s.scored(low, lowBase, math.Inf(1))
+	for at := first; at < end; at++ {
+		if s.left[at] == 0 || at == low {
 			continue
 		}
-		limit := s.capacity - s.left[at]
-		base := (float64(limit) + shift) * s.ease[at]
+		base := (float64(s.capacity-s.left[at]) + shift) * s.ease[at]
 		if base >= bestScore {
 			continue
 		}
-		lowest, count := s.candidates(at, limit)
-		if lowest < 0 {
-			continue
-		}
-		score := base * float64(count)
-		if s.style.root {
-			score = base * math.Sqrt(float64(count))
-		}
-		if score < bestScore {
-			best, bestScore = lowest, score
+		if k, score := s.scored(at, base, bestScore); k >= 0 {
+			best, bestScore = k, score
 		}
 	}
 	return best
 }
 
-// candidates counts the buffers that can come next in a section, and finds the
-// lowest that is open.
-func (s *search) candidates(at int32, limit int64) (lowest int32, count int) {
+// scored is the lowest open buffer of a section and the section's score, if
+// that is below a bound; -1 otherwise.
+func (s *search) scored(at int32, base, bound float64) (lowest int32, score float64) {
+	most := math.MaxInt
+	if ratio := bound / base; !s.style.root && ratio < 1<<20 {
+		most = int(ratio) // a larger count is of no interest
+	} else if s.style.root && ratio < 1<<10 {
+		most = int(ratio * ratio)
+	}
+	limit := s.capacity - s.left[at]
 	lowest = -1
+	count := 0
 	for _, u := range s.members[at] {
 		if s.placed[u] || s.minimal[u] > limit {
 			continue
 		}
-		count++
+		if count++; count > most {
+			return -1, bound
+		}
 		if (lowest < 0 || s.low[u] < s.low[lowest]) && s.open(u) {
 			lowest = u
 		}
 	}
-	return lowest, count
+	score = base * float64(count)
+	if s.style.root {
+		score = base * math.Sqrt(float64(count))
+	}
+	if lowest < 0 || score >= bound {
+		return -1, bound
+	}
+	return lowest, score
 }
 
 // place puts a buffer at an offset. It says whether no unplaced buffer
