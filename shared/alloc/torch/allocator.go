@@ -482,17 +482,37 @@ func (a *Allocator) release(h uint32) {
 	if a.tracer != nil {
 		a.trace(ActionFreeCompleted, b.addr, requested, ar.stream)
 	}
-	var blocks, bytes int64 // net change of what is split and idle
-	if n := a.merge(h, b.prev); n > 0 {
+	// Net change of what is split and idle. Of a neighbour that is swallowed the
+	// entry in the free set becomes that of the whole.
+	var blocks, bytes int64
+	set := &ar.free
+	prev, next := a.idle(b.prev), a.idle(b.next)
+	switch {
+	case prev != none:
+		if next != none {
+			n := &a.blocks[next]
+			blocks--
+			bytes -= n.size
+			set.remove(n.size, n.addr)
+			a.swallow(h, next)
+		}
+		p := &a.blocks[prev]
 		blocks--
-		bytes -= n
-	}
-	if n := a.merge(h, b.next); n > 0 {
+		bytes -= p.size
+		at := set.locate(p.size, p.addr)
+		a.swallow(h, prev)
+		set.grow(at, b.size, b.addr, h)
+	case next != none:
+		n := &a.blocks[next]
 		blocks--
-		bytes -= n
+		bytes -= n.size
+		at := set.locate(n.size, n.addr)
+		a.swallow(h, next)
+		set.grow(at, b.size, b.addr, h)
+	default:
+		set.insert(b.size, b.addr, h)
 	}
 	b.born = ar.pool.calls
-	ar.free.insert(b.size, b.addr, h)
 	k := ar.pool.kind
 	if !b.is(expandable) {
 		if b.split() {

@@ -73,6 +73,14 @@ func (a *Allocator) merge(dst, src uint32) int64 {
 	} else {
 		a.arenas[s.arena].dropUnmapped(a, src)
 	}
+	size := s.size
+	a.swallow(dst, src)
+	return size
+}
+
+// swallow adds a neighbour's bytes to dst and drops its record.
+func (a *Allocator) swallow(dst, src uint32) {
+	d, s := &a.blocks[dst], &a.blocks[src]
 	if d.prev == src {
 		d.addr, d.prev = s.addr, s.prev
 		if d.prev != none {
@@ -84,10 +92,18 @@ func (a *Allocator) merge(dst, src uint32) int64 {
 			a.blocks[d.next].prev = dst
 		}
 	}
-	size := s.size
-	d.size += size
+	d.size += s.size
 	a.dropBlock(src)
-	return size
+}
+
+// idle returns h if it is a free block with memory, else none.
+func (a *Allocator) idle(h uint32) uint32 {
+	if h != none {
+		if b := &a.blocks[h]; !b.mergeable() || !b.is(mapped) {
+			return none
+		}
+	}
+	return h
 }
 
 // insertFree puts a block among the free ones of its arena.

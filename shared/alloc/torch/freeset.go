@@ -22,6 +22,8 @@ const (
 	numRuns  = (55-3)*8 + 8 // the runs of sizes up to 2^64
 	numWords = (numRuns + 63) / 64
 	leafSize = 32
+	// shortLeaf entries are looked through and moved one by one.
+	shortLeaf = 8
 )
 
 type entry struct {
@@ -69,7 +71,7 @@ func (s *freeSet) newLeaf() *leaf {
 
 // notBelow returns how many entries of the leaf are at least (size, addr).
 func (l *leaf) notBelow(size int64, addr uint64) int {
-	if l.n <= 8 {
+	if l.n <= shortLeaf {
 		p := l.n
 		for p > 0 && l.e[p-1].before(size, addr) {
 			p--
@@ -124,10 +126,23 @@ func (s *freeSet) insert(size int64, addr uint64, h uint32) {
 	if l.n == leafSize {
 		l = s.halve(r, at, size, addr)
 	}
-	p := l.notBelow(size, addr)
-	copy(l.e[p+1:l.n+1], l.e[p:l.n])
+	l.insert(size, addr, h)
+}
+
+func (l *leaf) insert(size int64, addr uint64, h uint32) {
+	n := l.n
+	p := n
+	if n <= shortLeaf {
+		for p > 0 && l.e[p-1].before(size, addr) {
+			l.e[p] = l.e[p-1]
+			p--
+		}
+	} else {
+		p = l.notBelow(size, addr)
+		copy(l.e[p+1:n+1], l.e[p:n])
+	}
 	l.e[p] = entry{size, addr, h}
-	l.n++
+	l.n = n + 1
 }
 
 // halve splits a full leaf and returns the half that (size, addr) belongs to.
@@ -144,14 +159,36 @@ func (s *freeSet) halve(r *run, at int, size int64, addr uint64) *leaf {
 	return low
 }
 
-func (s *freeSet) remove(size int64, addr uint64) {
+func (s *freeSet) remove(size int64, addr uint64) { s.removeAt(s.locate(size, addr)) }
+
+// locate finds an entry that is there.
+func (s *freeSet) locate(size int64, addr uint64) spot {
 	i := runOf(size)
 	r := &s.runs[i]
 	at := 0
 	if len(r.leaves) > 1 {
 		at = r.leafFor(size, addr)
 	}
-	s.removeAt(spot{i, at, r.leaves[at].notBelow(size, addr) - 1})
+	return spot{i, at, r.leaves[at].notBelow(size, addr) - 1}
+}
+
+// grow makes the entry at x a larger one, where it lies if its place is in the
+// same leaf.
+func (s *freeSet) grow(x spot, size int64, addr uint64, h uint32) {
+	r := &s.runs[x.run]
+	l := r.leaves[x.leaf]
+	if runOf(size) != x.run || x.leaf > 0 && l.e[0].before(size, addr) {
+		s.removeAt(x)
+		s.insert(size, addr, h)
+		return
+	}
+	s.bytes += size - l.e[x.at].size
+	p := x.at
+	for p > 0 && l.e[p-1].before(size, addr) {
+		l.e[p] = l.e[p-1]
+		p--
+	}
+	l.e[p] = entry{size, addr, h}
 }
 
 func (s *freeSet) removeAt(x spot) {
@@ -160,7 +197,9 @@ func (s *freeSet) removeAt(x spot) {
 	s.count--
 	s.bytes -= l.e[x.at].size
 	l.n--
-	copy(l.e[x.at:l.n], l.e[x.at+1:l.n+1])
+	if x.at < l.n {
+		copy(l.e[x.at:l.n], l.e[x.at+1:l.n+1])
+	}
 	if l.n > 0 {
 		return
 	}
