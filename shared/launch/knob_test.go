@@ -351,3 +351,14 @@ func TestHeavyRunsAreOnlyModelled(t *testing.T) {
 		}
 	}
 }
+
+func TestRemarkIsLogged(t *testing.T) {
+	table := new(event.Strings)
+	found := false
+	_, err := Run(lenet(func(*api.Workload) {}), Options{Strings: table, Remark: "as agreed", Sink: event.SinkFunc(func(e *event.Event) {
+		found = found || e.Kind == event.Log && table.At(e.Text) == "as agreed"
+	})})
+	if err != nil || !found {
+		t.Errorf("%v, logged %v", err, found)
+	}
+}

@@ -28,6 +28,9 @@ type Options struct {
 	// Machine is the physical cards, shared by the runs that name one card;
 	// nil makes fresh ones from the workload, with what others hold on them.
 	Machine *device.Machine
+	// Remark is a line for the log at the start, such as why a run is modelled
+	// that might have been computed; "" is none.
+	Remark string
 	// Stop is polled about once per op; true ends the run with EndStopped.
 	// Nil never stops.
 	Stop func() bool

@@ -114,6 +114,9 @@ func (r *Runner) open() error {
 		rt.Close()
 		return err
 	}
+	if r.o.Remark != "" {
+		rt.Log(0, 0, r.o.Remark)
+	}
 	r.place = place.Options{Soft: *r.w.Placement.Soft, Eager: r.w.Mode == api.Eager}
 	for _, x := range r.w.Placement.Rules {
 		r.place.Rules = append(r.place.Rules, place.Rule{Match: x.Match, Device: x.Device})

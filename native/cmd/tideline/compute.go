@@ -36,9 +36,11 @@ func compute(w *api.Workload, o *launch.Options, c *cards) error {
 	if w.Accelerators() > 0 {
 		// A large model has nothing to compute with: its memory is modelled, which
 		// makes the same events.
-		if launch.Heavy(w) == "" {
-			o.Backend, o.Data = vgpu.New(), data
+		if why := launch.Heavy(w); why != "" {
+			o.Remark = "Modelled, nothing is computed: " + why
+			return nil
 		}
+		o.Backend, o.Data = vgpu.New(), data
 		return nil
 	}
 	b := cpu.New(nil)
