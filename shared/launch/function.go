@@ -137,13 +137,6 @@ func (r *Runner) passes(b *zoo.Built, parts int) rewrite.Options {
 // compile places a program, tells what is to be told of that, and prepares it.
 func (r *Runner) compile(p *program.Program) (*exec.Plan, error) {
 	first := len(r.plans) == 0
-	if first {
-		warnings, err := place.CheckRules(p, r.place.Rules)
-		r.warn(warnings)
-		if err != nil {
-			return nil, err
-		}
-	}
 	d, err := place.Decide(p, r.hw.Devices, r.place)
 	if err != nil {
 		return nil, err

@@ -129,6 +129,11 @@ func (r *Runner) open() error {
 	p, err := r.build(first)
 	r.built = &concrete{shape: first, program: p}
 	if err == nil {
+		var idle []string
+		idle, err = place.CheckRules(p, r.place.Rules)
+		r.warn(idle)
+	}
+	if err == nil {
 		r.feed, r.left, err = newFeed(&r.w, p, rt, &r.o)
 	}
 	if err != nil {
