@@ -55,7 +55,7 @@ func (f *Feed) retune() {
 	t.interval = min(2*t.interval, lastInterval)
 	t.at = now + t.interval
 	root, tuned := f.Measured().Performance(pipeline.DefaultCores)
-	if !pipeline.HillClimb(root, pipeline.DefaultCores, f.o.Settings.RAMBudget) {
+	if !pipeline.HillClimb(root, pipeline.DefaultCores, f.d.Budget()) {
 		return
 	}
 	for i, p := range tuned {

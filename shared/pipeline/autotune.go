@@ -261,11 +261,7 @@ func (m *Model) tune(i int, x tunable) {
 	if m.tuning == nil {
 		m.tuning = &tuning{stages: map[int]tunable{}, interval: firstInterval}
 		m.tuning.root, m.tuning.tuned = m.d.Performance(DefaultCores)
-		for i := range m.d.Stages {
-			if s := &m.d.Stages[i]; s.Op == OpPrefetch {
-				m.tuning.budget = max(m.tuning.budget, s.Budget)
-			}
-		}
+		m.tuning.budget = m.d.Budget()
 	}
 	m.tuning.stages[i] = x
 }

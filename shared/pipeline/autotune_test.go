@@ -19,6 +19,9 @@ func TestAutomaticMapStartsWithOneCallAndGrows(t *testing.T) {
 		gaps = append(gaps, b.Ready-now)
 		now = b.Ready
 	}
+	if b := d.Tuned().Buffers(1)[1]; b.Stage != StageMap || b.Count != DefaultCores {
+		t.Errorf("%+v: want room for as many results as there are calls in the end", b)
+	}
 	if gaps[0] != 64*ms || p.limit != DefaultCores {
 		t.Errorf("first batch after %d ms with one call, %d calls in the end", gaps[0]/ms, p.limit)
 	}

@@ -1,5 +1,7 @@
 package pipeline
 
+import "slices"
+
 // Buffer is memory that a stage holds for as long as the pipeline runs: Count
 // pieces of Bytes each.
 type Buffer struct {
@@ -13,8 +15,9 @@ type Buffer struct {
 // executor to take from the host's allocator (or the device's): the source's
 // arrays, what an interleave has read ahead, the results of a parallel map, a
 // cache, the shuffled elements, and what is buffered ahead, one more being
-// made. limit is the limit of prefetch buffers of automatic size at present;
-// before the first element it is 1. The element that the consumer has is the
+// made. limit is the limit of prefetch buffers of automatic size at present, 1
+// before the first element. Automatic calls count as the one that they begin
+// with: see Tuned for what they come to. The element that the consumer has is the
 // consumer's and not counted, nor are those on their way between stages.
 func (d Dataset) Buffers(limit int) []Buffer {
 	var out []Buffer
@@ -63,6 +66,31 @@ func (d Dataset) held(i, limit int) int {
 	default:
 	}
 	return 0
+}
+
+// Tuned is the chain with the calls that the optimizer comes to where they are
+// automatic, by the costs that the chain says.
+func (d Dataset) Tuned() Dataset {
+	root, list := d.Performance(DefaultCores)
+	HillClimb(root, DefaultCores, d.Budget())
+	out := Dataset{slices.Clone(d.Stages)}
+	for i, p := range list {
+		if p != nil {
+			out.Stages[i].Parallel = p.Value
+		}
+	}
+	return out
+}
+
+// Budget is the bytes that automatic buffers may take; 0: no limit.
+func (d Dataset) Budget() int64 {
+	var b int64
+	for i := range d.Stages {
+		if s := &d.Stages[i]; s.Op == OpPrefetch {
+			b = max(b, s.Budget)
+		}
+	}
+	return b
 }
 
 // shuffled is the number of elements that a shuffle buffer comes to hold.
