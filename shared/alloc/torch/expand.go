@@ -1,5 +1,7 @@
 package torch
 
+import "slices"
+
 // reservation is a range of addresses that memory is mapped into page by page.
 type reservation struct {
 	addr uint64
@@ -59,24 +61,37 @@ func (a *Allocator) holds(h uint32, size int64) bool {
 // reserve sets addresses aside for 9/8 of the device, so that pages can be
 // unmapped in front and mapped behind.
 func (a *Allocator) reserve(ar *arena) uint32 {
-	page := int64(SmallSegment)
-	if ar.pool.kind == large {
-		page = a.settings.largeSegment()
-	}
-	size := int64(unlimitedReservation)
-	if a.total > 0 {
-		size = a.total + a.total/8
-	}
-	size = (size + page - 1) / page * page
+	size, page := a.reservationSize(ar.pool)
 	addr, ok := a.virtual.Reserve(size)
 	if !ok {
 		return none
 	}
-	a.places = append(a.places, reservation{addr, size, page})
+	return a.addReservation(ar, addr, size, page)
+}
+
+func (a *Allocator) reservationSize(p *pool) (size, page int64) {
+	page = SmallSegment
+	if p.kind == large {
+		page = a.settings.largeSegment()
+	}
+	size = unlimitedReservation
+	if a.total > 0 {
+		size = a.total + a.total/8
+	}
+	return (size + page - 1) / page * page, page
+}
+
+// addReservation makes the one unmapped block that a reservation begins with.
+func (a *Allocator) addReservation(ar *arena, addr uint64, size, page int64) uint32 {
+	place := slices.IndexFunc(a.places, func(r reservation) bool { return r.size == 0 })
+	if place < 0 {
+		place = len(a.places)
+		a.places = append(a.places, reservation{})
+	}
+	a.places[place] = reservation{addr, size, page}
 	h := a.newBlock()
 	a.blocks[h] = block{
-		addr: addr, size: size, prev: none, next: none, arena: ar.number,
-		place: uint32(len(a.places) - 1), flags: expandable | live,
+		addr: addr, size: size, prev: none, next: none, arena: ar.number, place: uint32(place), flags: expandable | live,
 	}
 	ar.addUnmapped(a, h)
 	return h

@@ -173,10 +173,66 @@ func FuzzSettings(f *testing.F) {
 		if err := s.Validate(); err != nil {
 			t.Fatalf("%q was read, but is not valid: %v", text, err)
 		}
+		if again, err := torch.ParseSettings(s.String()); err != nil || again != s {
+			t.Fatalf("%q is written %q and read as %+v, %v", text, s.String(), again, err)
+		}
 		for _, n := range []int64{1, 511, 513, 1 << 20, 1<<20 + 1, 3 << 30, 1 << 59} {
 			if r := s.Round(n); r < n || r%torch.Granule != 0 || s.Segment(r) < r {
 				t.Fatalf("%q: %d is rounded to %d in a segment of %d", text, n, r, s.Segment(r))
 			}
 		}
 	})
+}
+
+func TestSettingsAreWrittenAsTheyAreRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"expandable_segments:True,max_split_size_mb:128": "max_split_size_mb:128,expandable_segments:True",
+		"roundup_power2_divisions:4":                     "roundup_power2_divisions:4",
+		"garbage_collection_threshold:0.80":              "garbage_collection_threshold:0.8",
+		"backend:cudaMallocAsync":                        "backend:cudaMallocAsync",
+		"pinned_num_register_threads:4":                  "pinned_num_register_threads:4",
+		"release_lock_on_hipmalloc:True":                 "release_lock_on_cudamalloc:True",
+		"large_segment_size_mb:12,max_split_size_mb:12":  "max_split_size_mb:12,large_segment_size_mb:12",
+		"pinned_reserve_segment_size_mb:5":               "pinned_reserve_segment_size_mb:5",
+		"max_non_split_rounding_mb:22":                   "max_non_split_rounding_mb:22",
+		"graph_capture_record_stream_reuse:True":         "graph_capture_record_stream_reuse:True",
+		"pinned_use_background_threads:True":             "pinned_use_background_threads:True",
+		"pinned_use_cuda_host_register:True":             "pinned_use_cuda_host_register:True",
+		"roundup_power2_divisions:[64:8,128:2,>:1]": "roundup_power2_divisions:[1:8,2:8,4:8,8:8,16:8,32:8,64:8,128:2," +
+			"256:1,512:1,1024:1,2048:1,4096:1,8192:1,16384:1,32768:1]",
+	} {
+		s, err := torch.ParseSettings(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.String(); got != want {
+			t.Errorf("%q is written %q, want %q", text, got, want)
+		}
+		if again, err := torch.ParseSettings(s.String()); err != nil || again != s {
+			t.Errorf("%q is read as %+v, %v", s.String(), again, err)
+		}
+	}
+}
+
+func TestOneOptionCanBeSet(t *testing.T) {
+	var s torch.Settings
+	for _, c := range []struct{ option, value, want string }{
+		{"expandable_segments", "true", ""},
+		{"max_split_size_mb", "64", ""},
+		{"roundup_power2_divisions", "[64:8,>:2]", ""},
+		{"expandable_segments", "false", ""},
+		{"expandable_segments", "perhaps", "True or False"},
+		{"expandable_segments", "True,max_split_size_mb:1", "one value"},
+		{"expandable", "True", "one of the options"},
+		{"max_split_size_mb", "", "integer"},
+	} {
+		err := s.Set(c.option, c.value)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s=%s: %v, want %q", c.option, c.value, err, c.want)
+		}
+	}
+	if s.Expandable || s.MaxSplit != 64<<20 || s.DivisionsFor(64<<20) != 8 || s.DivisionsFor(128<<20) != 2 {
+		t.Errorf("%+v", s)
+	}
 }
