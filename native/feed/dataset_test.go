@@ -256,6 +256,44 @@ func TestDroppedPassesEndTheirGoroutines(t *testing.T) {
 	goroutinesBackTo(t, before)
 }
 
+// A function ends the sequence with pipeline.ErrEnd: what came before it is
+// delivered, and nothing after it; out of order, what was done before.
+func TestAFunctionEndsTheSequence(t *testing.T) {
+	for _, parallel := range []int{1, 4} {
+		for _, unordered := range []bool{false, true} {
+			f := open(t, Options{
+				Dataset: pipeline.FromSlices(50, 4).With(pipeline.Stage{Op: pipeline.OpMap, Parallel: parallel, Unordered: unordered}).Batch(3, false), Pixels: 1,
+				Map: func(e int32, _ []float32) (int64, error) {
+					if e == 7 {
+						return 0, pipeline.ErrEnd
+					}
+					return 0, nil
+				},
+			})
+			var got []int32
+			for {
+				b, err := f.Next()
+				if err != nil {
+					if !errors.Is(err, pipeline.ErrEnd) {
+						t.Error(err)
+					}
+					break
+				}
+				got = append(got, b.Indices...)
+			}
+			if !unordered && len(got) != 7 {
+				t.Errorf("parallel %d: %v", parallel, got)
+			}
+			for e := range int32(7) { // the end is taken only when it is the oldest
+				if !slices.Contains(got, e) {
+					t.Errorf("parallel %d, unordered %t: %v lacks %d", parallel, unordered, got, e)
+				}
+			}
+			f.Close()
+		}
+	}
+}
+
 // An unordered map gives all elements, whichever is first.
 func TestUnorderedMapLetsTheFirstGoFirst(t *testing.T) {
 	gate := make(chan struct{})

@@ -29,7 +29,7 @@ type Options struct {
 	// from as many goroutines at a time as it has calls.
 	Read func(element int32, image []float32) (label int64, err error)
 	// Map is the first map stage: it writes the pixels of one element and gives
-	// its label. It is called from as many goroutines at a time as the stage
+	// its label. Its pipeline.ErrEnd ends the sequence there. It is called from as many goroutines at a time as the stage
 	// has calls.
 	Map func(element int32, image []float32) (label int64, err error)
 	// Maps are the functions of other map stages, by the stage's name; a stage

@@ -13,6 +13,7 @@ import (
 type parallelMap struct {
 	link
 	gate
+	cut     bool    // a call has ended the sequence
 	limit   int     // slots
 	workers int     // goroutines
 	slots   []*slot // in the order of the input; oldest first
@@ -51,7 +52,7 @@ func (x *parallelMap) reset() {
 	x.wg.Wait()
 	x.in.reset()
 	x.mu.Lock()
-	x.slots, x.jobs, x.ended, x.started, x.workers, x.stopped = nil, nil, nil, false, 0, false
+	x.slots, x.jobs, x.ended, x.started, x.workers, x.stopped, x.cut = nil, nil, nil, false, 0, false, false
 	x.mu.Unlock()
 }
 
@@ -163,6 +164,9 @@ func (x *parallelMap) next(th *thread) (*element, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.start()
+	if x.cut {
+		return nil, pipeline.ErrEnd
+	}
 	begin := x.f.o.Clock()
 	for len(x.slots) == 0 && x.ended == nil && !x.over() {
 		x.changed.Wait()
@@ -186,15 +190,17 @@ func (x *parallelMap) next(th *thread) (*element, error) {
 	th.filling = th.filling || s.filling
 	e, err := s.e, s.err
 	s.e = nil
+	x.cut = errors.Is(err, pipeline.ErrEnd)
 	x.spare = append(x.spare, s)
 	x.changed.Broadcast()
 	return e, err
 }
 
-// ready is the slot to take, -1 for none.
+// ready is the slot to take, -1 for none. The end is taken only where it is the
+// oldest.
 func (x *parallelMap) ready() int {
 	for k, s := range x.slots {
-		if s.done {
+		if s.done && (k == 0 || !errors.Is(s.err, pipeline.ErrEnd)) {
 			return k
 		}
 		if !x.s.Unordered {

@@ -114,14 +114,24 @@ func (f *Feed) read(th *thread, stage, worker int, e *element) error {
 }
 
 // mapper is a map in the asking goroutine.
-type mapper struct{ link }
+type mapper struct {
+	link
+	ended bool
+}
+
+func (x *mapper) reset() { x.ended = false; x.in.reset() }
 
 func (x *mapper) next(th *thread) (*element, error) {
+	if x.ended {
+		return nil, pipeline.ErrEnd
+	}
 	e, err := x.in.next(th)
 	if err != nil {
 		return nil, err
 	}
-	return x.f.apply(th, x.i, 0, e)
+	e, err = x.f.apply(th, x.i, 0, e)
+	x.ended = errors.Is(err, pipeline.ErrEnd)
+	return e, err
 }
 
 // apply runs a map stage's function.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"tideline/shared/pipeline"
 )
 
 // ErrBlocked says that a function did not return in time.
@@ -84,7 +86,9 @@ func (f *Feed) call(th *thread, i int, worker int, element int32, bytes int64, f
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", ErrPanic, r)
 		}
-		if err != nil {
+		if errors.Is(err, pipeline.ErrEnd) {
+			err = pipeline.ErrEnd
+		} else if err != nil {
 			err = &StageError{f.names[i], element, err}
 		}
 	}()

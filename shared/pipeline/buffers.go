@@ -28,7 +28,11 @@ func (d Dataset) Buffers(limit int) []Buffer {
 		s := &d.Stages[i]
 		switch {
 		case s.Op == OpSlices:
-			out = append(out, Buffer{Stage: names[i], Bytes: int64(s.N) * bytes, Count: 1})
+			copies := 1
+			if s.InGraph {
+				copies = 2
+			}
+			out = append(out, Buffer{Stage: names[i], Bytes: int64(s.N) * bytes, Count: copies})
 		case count > 0:
 			out = append(out, Buffer{Stage: names[i], Bytes: bytes, Count: count, Device: s.Op == OpDevice})
 		}

@@ -8,6 +8,9 @@ import (
 // ErrInvalidArgument is what TensorFlow answers to a dataset that cannot be.
 var ErrInvalidArgument = errors.New("InvalidArgument")
 
+// graphLimit is the size of the largest graph, in bytes.
+const graphLimit = 1<<31 - 1
+
 func invalid(stage, format string, args ...any) error {
 	return fmt.Errorf("pipeline: %s: %s: %w", stage, fmt.Sprintf(format, args...), ErrInvalidArgument)
 }
@@ -67,6 +70,10 @@ func (s *Stage) check(name string) error {
 		}
 	}
 	switch s.Op {
+	case OpSlices:
+		if s.InGraph && s.N > 0 && s.Bytes > graphLimit/int64(s.N) {
+			return invalid(name, "%d elements of %d bytes are constants of a graph, which holds no more than 2 GB: read them from files", s.N, s.Bytes)
+		}
 	case OpFiles:
 		return s.checkFiles(name)
 	case OpInterleave:

@@ -584,6 +584,77 @@ func TestChecklistSlicesHoldTheirSourceOnce(t *testing.T) {
 	}
 }
 
+func TestTensorSlicesAgreeInTheirFirstDimension(t *testing.T) {
+	d, err := FromTensorSlices(Component{[]int64{60000, 28, 28}, 4}, Component{[]int64{60000}, 8})
+	if err != nil || d.Cardinality() != 60000 || d.bytes(0) != 28*28*4+8 {
+		t.Errorf("%v, %v", d.Stages, err)
+	}
+	for want, list := range map[string][]Component{
+		"component 1 has 59999 slices, the first has 60000": {{[]int64{60000, 28, 28}, 4}, {[]int64{59999}, 8}},
+		"component 0 is a scalar":                           {{nil, 4}},
+		"no arrays":                                         nil,
+		"which cannot be":                                   {{[]int64{1, -3}, 4}},
+		"-1 slices":                                         {{[]int64{-1}, 4}},
+	} {
+		if _, err := FromTensorSlices(list...); !errors.Is(err, ErrInvalidArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestSlicesInAGraphAreThereTwiceUpTo2GB(t *testing.T) {
+	d := FromSlices(60000, 28*28*4)
+	d.Stages[0].InGraph = true
+	if b := d.Buffers(1); b[0].Count != 2 || b[0].Bytes != 188160000 {
+		t.Errorf("%v", b)
+	}
+	d.Stages[0].Bytes = 1 << 20
+	if _, err := d.Open(nil, nil); !errors.Is(err, ErrInvalidArgument) || !strings.Contains(err.Error(), "no more than 2 GB") {
+		t.Error(err)
+	}
+}
+
+// The first element claims its budget even where there is none left, with a
+// warning, and the buffer stays as it is.
+func TestPrefetchWarnsOfABudgetThatIsTooSmall(t *testing.T) {
+	d := FromSlices(50, 4_000_000).Map(10, 1).With(Stage{Op: OpPrefetch, N: Auto, Budget: 3_000_000})
+	m := mustOpen(t, d)
+	for now := int64(0); ; {
+		b, err := m.Next(now)
+		if err != nil {
+			break
+		}
+		if now = b.Ready + 3; b.Limit != 1 {
+			t.Fatalf("limit %d", b.Limit)
+		}
+	}
+	if w := m.Warnings(); len(w) != 1 || !strings.Contains(w[0], "prefetch: 1 elements of 4000000 bytes are more than the budget of 3000000") {
+		t.Errorf("%q", w)
+	}
+}
+
+// Of 10 MB, batches of 4 MB: from 1 to 2 is granted, to 4 is not.
+func TestChecklistPrefetchWithinABudget(t *testing.T) {
+	for budget, want := range map[int64]int{10_000_000: 2, 16_000_000: 4, 0: 8} {
+		m := mustOpen(t, FromSlices(200, 4_000_000).Map(10, 1).With(Stage{Op: OpPrefetch, N: Auto, Budget: budget}))
+		limit := 0
+		now := int64(0)
+		for i := range 40 { // a long pause fills the buffer, then a rush empties it
+			b, err := m.Next(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, limit = b.Ready, b.Limit
+			if i%10 == 9 && i < 20 {
+				now += 1000
+			}
+		}
+		if limit != want {
+			t.Errorf("budget %d: limit %d, want %d", budget, limit, want)
+		}
+	}
+}
+
 // prefetch_to_device: k batches there, one on its way, and the one in use is
 // the consumer's.
 func TestPrefetchToDeviceHoldsDeviceMemory(t *testing.T) {

@@ -1,6 +1,9 @@
 package pipeline
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Op is what a stage does.
 type Op uint8
@@ -79,6 +82,10 @@ type Stage struct {
 	Files        []File // of OpFiles
 	Cycle, Block int    // of OpInterleave: files open at a time, elements taken from one before the next
 
+	// InGraph says that a source's arrays are constants of a graph: they are
+	// there twice, and a graph holds no more than 2 GB.
+	InGraph bool
+
 	Parallel  int  // of map and interleave: calls in flight; 0 and 1: in the asking thread; Auto
 	Cores     int  // calls that really run at a time; 0: all in flight
 	Unordered bool // of a parallel map: who is first comes first
@@ -117,6 +124,48 @@ type Dataset struct {
 // each.
 func FromSlices(n int, bytes int64) Dataset {
 	return Dataset{[]Stage{{Op: OpSlices, N: n, Bytes: bytes}}}
+}
+
+// Component is one of the arrays that slices are taken of.
+type Component struct {
+	Shape []int64 // the first dimension is the number of slices
+	Bytes int64   // of one value
+}
+
+// FromTensorSlices is a source of the slices of one or more arrays, which must
+// have the same number of them: element i is slice i of each.
+func FromTensorSlices(list ...Component) (Dataset, error) {
+	if len(list) == 0 {
+		return Dataset{}, invalid(StageSource, "no arrays to take slices of")
+	}
+	var n, bytes int64
+	var shapes [][]int64
+	for i, c := range list {
+		if len(c.Shape) == 0 {
+			return Dataset{}, invalid(StageSource, "component %d is a scalar, which has no slices", i)
+		}
+		if i == 0 {
+			n = c.Shape[0]
+		}
+		if c.Shape[0] != n {
+			return Dataset{}, invalid(StageSource, "component %d has %d slices, the first has %d: they must be equal", i, c.Shape[0], n)
+		}
+		each := c.Bytes
+		for _, d := range c.Shape[1:] {
+			if d < 0 || d > 0 && each > math.MaxInt64/d {
+				return Dataset{}, invalid(StageSource, "component %d has the shape %v, which cannot be", i, c.Shape)
+			}
+			each *= d
+		}
+		bytes += each
+		shapes = append(shapes, c.Shape[1:])
+	}
+	if n < 0 || n > math.MaxInt32 {
+		return Dataset{}, invalid(StageSource, "%d slices: there may be 0 to %d", n, math.MaxInt32)
+	}
+	d := FromSlices(int(n), sized(bytes))
+	d.Stages[0].Shapes = [][][]int64{shapes}
+	return d, nil
 }
 
 // Range is a source of the numbers from 0 to n-1.
