@@ -21,9 +21,10 @@ type core struct {
 	runs     [][]run
 	life     []int64 // duration, as the problem has it
 	sections int
-	floor    int64 // the largest sum of a section, or what a fixed offset asks for
-	grain    int64 // heights are sums of sizes, hence multiples of this
-	any      bool  // some buffer is fixed
+	floor    int64   // the largest sum of a section, or what a fixed offset asks for
+	peaks    []int64 // the largest sum in each buffer's life
+	grain    int64   // heights are sums of sizes, hence multiples of this
+	any      bool    // some buffer is fixed
 }
 
 func newCore(m *model) *core {
@@ -40,12 +41,9 @@ func newCore(m *model) *core {
 		c.size = append(c.size, b.Size)
 		c.life = append(c.life, b.Upper-b.Lower)
 		c.align = append(c.align, b.align())
-		c.grain = gcd(c.grain, b.Size)
 		fixed := int64(-1)
 		if b.Fixed {
 			fixed = b.Offset
-			c.grain = gcd(c.grain, fixed)
-			c.any = true
 		}
 		c.fixed = append(c.fixed, fixed)
 		runs := make([]run, 0, 1)
@@ -62,16 +60,33 @@ func newCore(m *model) *core {
 		c.runs = append(c.runs, runs)
 	}
 	c.reduce(m.sections(), starts, ends)
+	c.finish()
+	return c
+}
+
+// finish derives what follows from the buffers.
+func (c *core) finish() {
+	for i, size := range c.size {
+		c.grain = gcd(c.grain, size)
+		if c.fixed[i] >= 0 {
+			c.grain = gcd(c.grain, c.fixed[i])
+			c.any = true
+			c.floor = max(c.floor, c.fixed[i]+size)
+		}
+	}
 	for _, a := range c.align {
 		if c.grain%a != 0 { // rounding up leaves multiples of a power of two
 			c.grain &= -c.grain
 		}
 	}
-	c.floor = m.floor()
-	for _, sum := range c.sums() {
-		c.floor = max(c.floor, sum)
+	sums := c.sums()
+	c.peaks = make([]int64, len(c.ids))
+	for i, runs := range c.runs {
+		for _, r := range runs {
+			c.peaks[i] = max(c.peaks[i], slices.Max(sums[r.first:r.end]))
+		}
+		c.floor = max(c.floor, c.peaks[i])
 	}
-	return c
 }
 
 // reduce renumbers the runs by the sections that can bind: those with a start
@@ -132,17 +147,10 @@ func (c *core) ranked(h heuristic, noise func() uint64) []int32 {
 		a, b, c float64
 		i       int32
 	}
-	sums := c.sums()
 	order := make([]keys, n)
 	for i := range n {
-		var peak int64
-		life := c.life[i]
-		for _, r := range c.runs[i] {
-			for s := r.first; s < r.end; s++ {
-				peak = max(peak, sums[s])
-			}
-		}
-		w, a, t := float64(life), float64(life)*float64(c.size[i]), float64(peak)
+		w, t := float64(c.life[i]), float64(c.peaks[i])
+		a := w * float64(c.size[i])
 		if noise != nil {
 			w, a, t = w*jitter(noise), a*jitter(noise), t*jitter(noise)
 		}

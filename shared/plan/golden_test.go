@@ -96,6 +96,27 @@ func TestHardInstancesMeetTheLoad(t *testing.T) {
 	}
 }
 
+// TestHardInstancesJoined: one after the other in time.
+func TestHardInstancesJoined(t *testing.T) {
+	joined := &Problem{}
+	var load int64
+	for k, name := range strings.Fields("A C F G H") {
+		p := instance(t, name+".1048576")
+		load = max(load, Load(p))
+		for _, b := range p.Buffers {
+			b.Lower, b.Upper = b.Lower+int64(k)<<24, b.Upper+int64(k)<<24
+			joined.Buffers = append(joined.Buffers, b)
+		}
+	}
+	r, err := Minimize(joined, Options{Nodes: 4 << 20})
+	if err != nil || !r.Proven() || r.Height != load {
+		t.Fatalf("height %d, floor %d (%v), want %d proven", r.Height, r.Floor, err, load)
+	}
+	if err := Check(joined, r.Plan); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHardestInstances: no plan at the load was known of these. It takes two
 // minutes and runs where TIDELINE_LONG is set.
 func TestHardestInstances(t *testing.T) {

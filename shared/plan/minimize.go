@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // DefaultNodes is the budget of a search that is given none: some seconds.
 const DefaultNodes = 1 << 20
@@ -68,54 +71,20 @@ func Minimize(p *Problem, o Options) (*Result, error) {
 	if m.done() {
 		return &m.Result, nil
 	}
-	m.core = newCore(g.model)
-	m.searchable = m.core.searchable()
+	m.parts = newParts(g.model, m.Offsets)
 	m.improve()
 	return &m.Result, nil
-}
-
-// Size limits of the search, in entries of its tables: conflicts of pairs and
-// sections of lives.
-const (
-	maxConflicts = 4 << 20
-	maxPresence  = 8 << 20
-)
-
-// searchable says whether the search's tables stay small.
-func (c *core) searchable() bool {
-	live := make([]int64, c.sections+1)
-	var presence, conflicts int64
-	for _, runs := range c.runs {
-		for _, r := range runs {
-			presence += int64(r.end - r.first)
-			live[r.first]++
-			live[r.end]--
-		}
-	}
-	// A run conflicts with those alive when it starts, itself left out: at most
-	// so many pairs.
-	var now, before int64
-	for s := range c.sections {
-		before, now = now, now+live[s]
-		if born := now - before; born > 0 {
-			conflicts += born * now
-		}
-	}
-	return presence <= maxPresence && conflicts <= maxConflicts
 }
 
 // minimizer is a search under way.
 type minimizer struct {
 	Result
 	*greedy
-	o          Options
-	core       *core
-	searchable bool
-	stopped    bool
-	noise      uint64
-	order      []int32 // that the best lifted plan was made in
-	floorTries int
-	rungTries  int
+	o       Options
+	parts   []*part // nil until the greedy passes are done
+	stopped bool
+	noise   uint64
+	order   []int32 // that the best lifted plan was made in
 }
 
 func (m *minimizer) done() bool {
@@ -142,12 +111,24 @@ func (m *minimizer) tell() {
 	}
 }
 
-// take keeps a plan that is lower than the best.
+// take keeps a plan that is lower than the best, or what of it is lower in
+// some part.
 func (m *minimizer) take(plan Plan, by string) bool {
-	if m.Offsets != nil && plan.Height >= m.Height {
+	height := plan.Height
+	switch {
+	case m.Offsets == nil || m.parts == nil && height < m.Height:
+		m.Offsets = plan.Offsets
+	case m.parts == nil:
 		return false
+	default:
+		for _, p := range m.parts {
+			p.take(plan.Offsets, m.Offsets)
+		}
+		if height = m.p.height(m.Offsets); height >= m.Height {
+			return false
+		}
 	}
-	m.Plan, m.By = plan, by
+	m.Height, m.By = height, by
 	m.tell()
 	return true
 }
@@ -184,66 +165,77 @@ func (m *minimizer) pass(order []int32, where Placement) (Plan, bool) {
 	return plan, ok
 }
 
-// improve goes on until done.
+// floorFirst is how often the floor is asked for before anything else.
+const floorFirst = 12
+
+// improve goes on until done. It is always about the part that is as high as
+// the whole plan.
 func (m *minimizer) improve() {
-	for i := 0; m.searchable && i < 12 && !m.done(); i++ {
-		m.decide(m.lowestRung(), floorStyles, &m.floorTries)
+	for !m.done() {
+		p := m.highest()
+		if !p.searchable || p.floorTries >= floorFirst {
+			break
+		}
+		m.decide(p, m.lowestRung(p), floorStyles, &p.floorTries)
 	}
 	m.liftAll()
 	for turn := 0; !m.done(); turn++ {
-		switch {
-		case !m.searchable || turn%64 == 63:
+		switch p := m.highest(); {
+		case !p.searchable || turn%64 == 63:
 			m.liftAgain()
 		case turn%3 == 0:
-			m.decide(m.lowestRung(), floorStyles, &m.floorTries)
+			m.decide(p, m.lowestRung(p), floorStyles, &p.floorTries)
 		default:
-			m.decide(m.someRung(), rungStyles, &m.rungTries)
-		}
-		if !m.windowed || m.done() {
-			continue
-		}
-		if m.core.floor >= m.Height { // whole buffers have no better plan
-			m.searchable = false
+			m.decide(p, m.someRung(p), rungStyles, &p.rungTries)
 		}
 	}
 }
 
-// lowestRung is the least capacity that is not known to be impossible.
-func (m *minimizer) lowestRung() int64 {
-	floor := max(m.core.floor, m.Floor)
-	if m.windowed {
-		floor = m.core.floor
+// highest is the first part that is as high as any.
+func (m *minimizer) highest() *part {
+	best := m.parts[0]
+	for _, p := range m.parts {
+		if p.height > best.height {
+			best = p
+		}
 	}
-	return (floor + m.core.grain - 1) / m.core.grain * m.core.grain
+	return best
+}
+
+// lowestRung is the least capacity worth asking for that is not known to be
+// impossible.
+func (m *minimizer) lowestRung(p *part) int64 {
+	floor := max(p.core.floor, m.Floor)
+	return (floor + p.core.grain - 1) / p.core.grain * p.core.grain
 }
 
 // highestRung is the largest capacity worth asking for.
-func (m *minimizer) highestRung() int64 {
+func (m *minimizer) highestRung(p *part) int64 {
 	high := m.Height - 1
 	if m.o.Goal > 0 {
 		high = min(high, m.o.Goal)
 	}
-	return high / m.core.grain * m.core.grain
+	return high / p.core.grain * p.core.grain
 }
 
 // fewRungs are tried all alike; of more, the low ones are tried more often.
 const fewRungs = 64
 
 // someRung draws a capacity above the lowest rung.
-func (m *minimizer) someRung() int64 {
-	low, high := m.lowestRung(), m.highestRung()
-	rungs := (high-low)/m.core.grain + 1
+func (m *minimizer) someRung(p *part) int64 {
+	low, high := m.lowestRung(p), m.highestRung(p)
+	rungs := (high-low)/p.core.grain + 1
 	if rungs <= 1 {
 		return low
 	}
-	if m.o.Goal > 0 && m.rungTries%2 == 0 {
+	if m.o.Goal > 0 && p.rungTries%2 == 0 {
 		return high
 	}
 	if rungs <= fewRungs {
-		return low + m.core.grain*int64(m.random()%uint64(rungs))
+		return low + p.core.grain*int64(m.random()%uint64(rungs))
 	}
 	u := float64(m.random()%(1<<20)) / (1 << 20)
-	return low + m.core.grain*int64(u*u*float64(rungs))
+	return low + p.core.grain*int64(u*u*float64(rungs))
 }
 
 // Styles are taken in turn. At the load there is no room for waste, and the
@@ -257,12 +249,12 @@ var (
 // leastBudget keeps the descents of small problems from ending too early.
 const leastBudget = 500
 
-// decide searches at one capacity, with the order, the style and the budget
-// that come next after tries, and takes in what it learns.
-func (m *minimizer) decide(capacity int64, styles []style, tries *int) {
-	if capacity > m.highestRung() {
+// decide searches a part at one capacity, with the order, the style and the
+// budget that come next after tries, and takes in what it learns.
+func (m *minimizer) decide(p *part, capacity int64, styles []style, tries *int) {
+	if capacity > m.highestRung(p) {
 		// The lowest rung is above all that would be an improvement.
-		m.raiseFloor(capacity)
+		m.raiseFloor(p, capacity)
 		return
 	}
 	try := *tries
@@ -271,7 +263,7 @@ func (m *minimizer) decide(capacity int64, styles []style, tries *int) {
 	if try < len(styles)*int(heuristics) {
 		noise = nil
 	}
-	s := newSearch(m.core, m.core.ranked(heuristic(try/len(styles)%int(heuristics)), noise))
+	s := newSearch(p.core, p.core.ranked(heuristic(try/len(styles)%int(heuristics)), noise))
 	s.style = styles[try%len(styles)]
 	s.stop = m.stop
 	s.poll = 63
@@ -280,25 +272,25 @@ func (m *minimizer) decide(capacity int64, styles []style, tries *int) {
 	m.Nodes += s.nodes
 	switch verdict {
 	case found:
-		offsets := make([]int64, len(m.p.Buffers))
-		for i := range m.p.Buffers {
-			offsets[i] = m.p.Buffers[i].Offset
-		}
+		offsets := slices.Clone(m.Offsets)
 		for k, i := range s.ids {
-			offsets[m.core.ids[i]] = s.low[k]
+			offsets[p.core.ids[i]] = s.low[k]
 		}
 		m.take(Plan{offsets, m.p.height(offsets)}, "search")
 	case impossible:
-		m.raiseFloor(s.needed)
+		m.raiseFloor(p, s.needed)
 	case unknown:
 	}
 }
 
-// raiseFloor is told that no plan of whole buffers is lower than a height.
-func (m *minimizer) raiseFloor(height int64) {
-	height = min(height, m.Height)
-	m.core.floor = max(m.core.floor, height)
-	if !m.windowed && height > m.Floor {
+// raiseFloor is told that no plan of a part, its buffers taken as whole, is
+// lower than a height.
+func (m *minimizer) raiseFloor(p *part, height int64) {
+	height = min(height, p.height)
+	p.core.floor = max(p.core.floor, height)
+	if m.windowed {
+		p.searchable = p.core.floor < p.height
+	} else if height > m.Floor {
 		m.Floor = height
 		m.tell()
 	}

@@ -385,6 +385,28 @@ func TestPuzzlesAreSolved(t *testing.T) {
 	}
 }
 
+// TestPartsArePlannedApart: hard parts that never meet are no harder together.
+func TestPartsArePlannedApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 10))
+	joined := &Problem{}
+	for i := range int64(8) {
+		for _, b := range puzzle(r, 60, 60, 10000).Buffers {
+			b.Lower, b.Upper = b.Lower+100*i, b.Upper+100*i
+			joined.Buffers = append(joined.Buffers, b)
+		}
+	}
+	r.Shuffle(len(joined.Buffers), func(i, j int) {
+		joined.Buffers[i], joined.Buffers[j] = joined.Buffers[j], joined.Buffers[i]
+	})
+	res, err := Minimize(joined, Options{})
+	if err != nil || !res.Proven() || res.Height != 10000 {
+		t.Fatalf("height %d, floor %d (%v), want 10000 proven", res.Height, res.Floor, err)
+	}
+	if err := Check(joined, res.Plan); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSameBudgetSamePlan: the plan that a budget gives is part of what this
 // package promises. The number was recorded natively; the same test runs as
 // WebAssembly. It changes, on purpose, whenever the search does.

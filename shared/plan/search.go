@@ -113,13 +113,16 @@ func (s *search) findAdjacent() {
 func (s *search) findTwins() {
 	for k := range s.n {
 		s.twin[k] = -1
-		for t := k - 1; t >= 0 && s.fixed[k] < 0; t-- {
-			if s.fixed[t] < 0 && s.size[t] == s.size[k] && s.align[t] == s.align[k] && slices.Equal(s.runs[t], s.runs[k]) {
-				s.twin[k] = int32(t)
-				break
+		for _, t := range s.adjacent[k] { // those alike conflict
+			if t < int32(k) && t > s.twin[k] && s.alike(t, int32(k)) {
+				s.twin[k] = t
 			}
 		}
 	}
+}
+
+func (s *search) alike(a, b int32) bool {
+	return s.fixed[a] < 0 && s.fixed[b] < 0 && s.size[a] == s.size[b] && s.align[a] == s.align[b] && slices.Equal(s.runs[a], s.runs[b])
 }
 
 func (s *search) findBlocks() {
