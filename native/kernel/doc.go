@@ -18,7 +18,9 @@
 // Call.CheckNumerics makes it an error.
 //
 // Matrix products, and with them convolutions, go through gonum's BLAS; with
-// the build tag cblas (and cgo) through the C interface of a BLAS library.
+// the build tag cblas (and cgo) through the C interface of a BLAS library, some
+// ten times as fast; with GOEXPERIMENT=simd on amd64 through vectors of our
+// own, some three times as fast. The three round differently.
 //
 // Which memory, when and on which device is not decided here.
 package kernel
