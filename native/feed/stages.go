@@ -73,7 +73,6 @@ type link struct {
 }
 
 func (l *link) cancel() { l.in.cancel() }
-func (l *link) reset()  { l.in.reset() }
 
 // source numbers the elements, and reads them where there is a function.
 type source struct {

@@ -98,7 +98,7 @@ func TestStepOfRandomSpans(t *testing.T) {
 			spans = append(spans, Span{b, b + r.Int64N(30), Class(r.IntN(NumClasses))})
 		}
 		var want [NumClasses]int64
-		for at := int64(0); at < 50; at++ {
+		for at := range int64(50) {
 			c := Unknown
 			for _, x := range spans {
 				if x.Begin <= at && at < x.End {
