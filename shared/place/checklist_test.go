@@ -105,13 +105,7 @@ func swapOut(b *program.Builder) {
 // supported kernel. No op of the zoo lacks a GPU kernel, so the test takes one
 // away.
 func TestOpWithoutKernelThere(t *testing.T) {
-	def, err := program.Lookup(program.OpIdentity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := def.CPUOnly
-	def.CPUOnly = true
-	t.Cleanup(func() { def.CPUOnly = was })
+	lacksGPU(t, program.OpIdentity)
 	both(t, func(t *testing.T, eager bool) {
 		t.Helper()
 		p := build(t, swapOut)
@@ -256,19 +250,13 @@ func TestColocationGroupsShareADevice(t *testing.T) {
 // _class ["loc:@a"] with a on GPU:0 and the node's op CPU only: an error; soft:
 // ignored, the node on CPU:0.
 func TestColocationWithAnOpThatCannotGoThere(t *testing.T) {
-	def, err := program.Lookup(program.OpIdentity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := def.CPUOnly
-	def.CPUOnly = true
-	t.Cleanup(func() { def.CPUOnly = was })
+	lacksGPU(t, program.OpIdentity)
 	p := build(t, colocated())
 	relu, _ := node(t, p, program.OpRelu)
 	id, n := node(t, p, program.OpIdentity)
 	n.Colocate = []string{"loc:@Relu"}
 	rules := []Rule{{"Relu", "/GPU:0"}}
-	_, err = Decide(p, devices(0), Options{Rules: rules})
+	_, err := Decide(p, devices(0), Options{Rules: rules})
 	refused(t, err, device.InvalidArgument, "Identity has kernels for CPU")
 	r := decide(t, p, []int{0}, Options{Rules: rules, Soft: true})
 	if r.Nodes[relu].Device != 1 || r.Nodes[id].Device != 0 || len(r.Warnings) != 1 {
@@ -392,4 +380,61 @@ func TestUnreadableWishNamesTheOp(t *testing.T) {
 		_, err := Decide(p, devices(0), Options{Soft: true, Eager: eager})
 		refused(t, err, device.InvalidArgument, "MatMul", "/GPU:many")
 	})
+}
+
+// lacksGPU takes the GPU's kernel of an op away for one test.
+func lacksGPU(t *testing.T, op program.Op) {
+	t.Helper()
+	def, err := program.Lookup(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := def.CPUOnly
+	def.CPUOnly = true
+	t.Cleanup(func() { def.CPUOnly = was })
+}
+
+// Eager: the variable's device decides; without a kernel there it is NotFound,
+// soft placement or not. A graph goes where both have kernels.
+func TestVariableWhereItsUpdateHasNoKernel(t *testing.T) {
+	lacksGPU(t, program.OpAssignAdd)
+	p := build(t, assignAdd)
+	id, n := node(t, p, program.OpAssignAdd)
+	for _, soft := range []bool{false, true} {
+		_, err := Decide(p, devices(0), Options{Rules: []Rule{{"v", "/GPU:0"}}, Soft: soft, Eager: true})
+		refused(t, err, device.NotFound, n.Name, "variable v", "CPU")
+	}
+	r := decide(t, p, []int{0}, Options{})
+	if v, _ := node(t, p, program.OpVariable); r.Nodes[id].Device != 0 || r.Nodes[v].Device != 0 {
+		t.Errorf("graph: update on %d, variable on %d, want both on the host", r.Nodes[id].Device, r.Nodes[v].Device)
+	}
+	_, err := Decide(p, devices(0), Options{Rules: []Rule{{"v", "/GPU:0"}}})
+	refused(t, err, device.InvalidArgument, "no supported kernel")
+}
+
+func TestErrorsSayWhatThereIs(t *testing.T) {
+	both(t, func(t *testing.T, eager bool) {
+		t.Helper()
+		p := build(t, matmul)
+		_, err := Decide(p, devices(), Options{Rules: []Rule{{"MatMul", "/GPU:0"}}, Eager: eager})
+		refused(t, err, device.InvalidArgument, "does not exist", "The workload has no GPU")
+		_, err = Decide(p, devices(0), Options{Rules: []Rule{{"MatMul", "/job:worker"}}, Eager: eager})
+		refused(t, err, device.InvalidArgument, "/job:worker")
+		_, n := node(t, p, program.OpMatMul)
+		n.Op = "NoSuchOp"
+		_, err = Decide(p, devices(0), Options{Eager: eager})
+		refused(t, err, device.InvalidArgument, "MatMul", "no kernel is registered", "NoSuchOp")
+	})
+}
+
+// A request that an op shares with others of its group names who asked.
+func TestColocatedWithAnImpossibleRequest(t *testing.T) {
+	p := build(t, colocated())
+	_, n := node(t, p, program.OpIdentity)
+	n.Colocate = []string{"loc:@Relu"}
+	_, err := Decide(p, devices(0), Options{Rules: []Rule{{"Relu", "/GPU:4"}}})
+	refused(t, err, device.InvalidArgument, "Relu", "/GPU:4", "does not exist")
+	if r := decide(t, p, []int{0}, Options{Rules: []Rule{{"Relu", "/GPU:4"}}, Soft: true}); r.Nodes[1].Device != 1 {
+		t.Errorf("soft: device %d", r.Nodes[1].Device)
+	}
 }
