@@ -114,6 +114,7 @@ func BenchmarkRandomStreams(b *testing.B) { benchmarkRandom(b, "", 256, 64<<20, 
 func BenchmarkRandomMaxSplit(b *testing.B) {
 	benchmarkRandom(b, "max_split_size_mb:32", 256, 64<<20, 1)
 }
+
 func BenchmarkRandomRounded(b *testing.B) {
 	benchmarkRandom(b, "roundup_power2_divisions:8", 256, 64<<20, 1)
 }

@@ -1,6 +1,9 @@
 package torch
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // freeSet holds the free blocks of one arena, ordered by size, then address.
 //
@@ -303,8 +306,7 @@ func (s *freeSet) before(size int64, addr uint64) uint32 {
 func (s *freeSet) each(f func(h uint32)) {
 	for i := s.runFrom(0); i >= 0; {
 		r := &s.runs[i]
-		for at := len(r.leaves) - 1; at >= 0; at-- {
-			l := r.leaves[at]
+		for _, l := range slices.Backward(r.leaves) {
 			for p := l.n - 1; p >= 0; p-- {
 				f(l.e[p].h)
 			}

@@ -107,7 +107,7 @@ func (c *checker) listed(h uint32, b *block, ar *arena) error {
 
 func (c *checker) totals() error {
 	a := c.a
-	free, unmapped, splits := 0, 0, int64(0)
+	free, unmapped := 0, 0
 	for _, ar := range a.arenas {
 		unmapped += len(ar.unmapped)
 		if err := ar.checkOrder(a); err != nil {
@@ -115,7 +115,6 @@ func (c *checker) totals() error {
 		}
 		free += ar.free.count
 	}
-	splits = a.stats.counters[all][inactiveSplit].current
 	t := &a.stats.counters[all]
 	for _, x := range []struct {
 		name      string
@@ -132,7 +131,7 @@ func (c *checker) totals() error {
 		{"allocated_bytes", t[allocatedBytes].current, c.allocated},
 		{"active_bytes", t[activeBytes].current, c.active},
 		{"requested_bytes", t[requestedBytes].current, c.requested},
-		{"inactive_split", splits, c.splits},
+		{"inactive_split", t[inactiveSplit].current, c.splits},
 		{"inactive_split_bytes", t[inactiveSplitBytes].current, c.splitBytes},
 	} {
 		if x.got != x.want {

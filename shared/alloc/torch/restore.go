@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -204,9 +205,9 @@ func (a *Allocator) restoreBlocks(s *SnapshotSegment, ar *arena, prev, place uin
 		prev = h
 	}
 	h := prev
-	for i := len(s.Blocks) - 1; i >= 0; i-- {
+	for _, x := range slices.Backward(s.Blocks) {
 		b := &a.blocks[h]
-		switch s.Blocks[i].State {
+		switch x.State {
 		case ActiveAllocated:
 			b.flags |= inUse
 			b.id = a.nextID

@@ -158,6 +158,7 @@ func TestReplayReproducesTheAddresses(t *testing.T) {
 				}
 			case torch.ActionFreeRequested:
 				give(t, again, alloc.Block{Address: e.Addr + shift})
+			default: // what followed from those two
 			}
 		}
 		if shape(a) != shape(again) {

@@ -1,6 +1,9 @@
 package reference
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // Driver gives segments and maps pages.
 type Driver interface {
@@ -465,12 +468,7 @@ func (a *Allocator) Record(addr, stream uint64) bool {
 	if b == nil {
 		return false
 	}
-	for _, s := range b.uses {
-		if s == stream {
-			return true
-		}
-	}
-	if stream != b.Stream {
+	if stream != b.Stream && !slices.Contains(b.uses, stream) {
 		b.uses = append(b.uses, stream)
 	}
 	return true
