@@ -116,7 +116,9 @@ func (r *Reading) judge(f facts) {
 	if r.Decision.Cause != event.OOMFragmented {
 		r.Decision.Kind = cause.NoKind
 	}
-	if r.Verdict == Full && r.manyEqual(leakCount) {
+	if r.Verdict == Full && !r.Recorded && r.manyEqual(leakCount) {
+		// A recorded run tells which op each block is of, and whether it grows:
+		// package finding says that there is a leak, and who it is.
 		r.Verdict = LeakManyEqualChunks
 	}
 	r.findings(&f)

@@ -53,7 +53,15 @@ type AllocatorSummary struct {
 	PeakByCategory   [event.NumCategories]int64
 	Fragmentation    float64 // worst over the failures, 0 without any
 	UnknownAddresses int64   // frees of blocks that were never seen
-	Reported         bool    // the peaks are those that an imported log tells, not those of the blocks it lists
+	// Within is the allocator that this one's memory is a part of: a planned
+	// arena is one block to that, and its tensors are told here. Their bytes
+	// must not be added up.
+	Within string
+	// ArenaUnused is the part of PeakInUse that lies in planned arenas and is no
+	// tensor's when they are fullest. PeakByCategory has the arena's tensors in
+	// the place of the arena.
+	ArenaUnused int64
+	Reported    bool // the peaks are those that an imported log tells, not those of the blocks it lists
 }
 
 // Transfers sums the copies of one cause.
@@ -108,6 +116,7 @@ type allocatorState struct {
 	known    bool
 	partial  bool
 	imported bool
+	arena    arenaState
 }
 
 type live struct {
@@ -268,6 +277,7 @@ func (t *Timeline) allocatorFacts(e *event.Event) {
 	if e.Size > 0 {
 		a.out.Limit = cause.Of(e.Size)
 	}
+	a.out.Within = f.Text("within")
 	a.partial = f.Text(PartialKey) == "true"
 	a.imported = f.Text(FormatKey) != ""
 	if g := growthFact(f); g != bfclog.Unknown {
@@ -302,12 +312,20 @@ func (t *Timeline) region(e *event.Event) {
 	switch e.Kind {
 	case event.RegionAdd:
 		a.out.Reserved += e.Size
-		d.pools += e.Size
+		if a.out.Within == "" {
+			d.pools += e.Size
+		} else {
+			t.beginArena(a, e)
+		}
 		a.out.PeakReserved = max(a.out.PeakReserved, a.out.Reserved)
 		a.refusals = a.refusals[:0]
 	case event.RegionRemove:
 		a.out.Reserved -= e.Size
-		d.pools -= e.Size
+		if a.out.Within == "" {
+			d.pools -= e.Size
+		} else {
+			t.endArena(a)
+		}
 	default:
 		if len(a.refusals) < maxRefusals {
 			a.refusals = append(a.refusals, e.Size)
@@ -324,6 +342,10 @@ func (t *Timeline) block(e *event.Event) {
 		a.add(e)
 		if a.out.InUse > a.out.PeakInUse {
 			a.out.PeakInUse, a.out.PeakAt, a.out.PeakByCategory = a.out.InUse, e.Time, a.now
+			a.arena.atPeak(e)
+		}
+		if a.out.Within != "" {
+			a.arena.fuller(a)
 		}
 		return
 	}
@@ -386,7 +408,7 @@ func (t *Timeline) failure(e *event.Event) {
 		}
 		a.out.Fragmentation = max(a.out.Fragmentation, r.Fragmentation)
 	}
-	out.ByKind, out.ByOp = t.holders(a)
+	out.ByKind, out.ByOp = t.holders(a, t.inner(a))
 	t.sum.Failures = append(t.sum.Failures, out)
 }
 
@@ -406,17 +428,34 @@ func (a *AllocatorSummary) report(told map[string]amount) {
 	}
 }
 
-// holders sums what is in use by category and by op.
-func (t *Timeline) holders(a *allocatorState) (kinds, ops []Held) {
+// holders sums what is in use by category and by op. in is what lies in the
+// allocator's planned arenas, which stands for them as far as it goes; nil for
+// none.
+func (t *Timeline) holders(a, in *allocatorState) (kinds, ops []Held) {
 	byOp := map[event.StringID]Held{}
 	var byKind [event.NumCategories]Held
-	for _, b := range a.live {
-		byKind[b.category].Bytes += b.size
-		byKind[b.category].Blocks++
-		h := byOp[b.op]
-		h.Bytes += b.size
-		h.Blocks++
-		byOp[b.op] = h
+	sum := func(live map[uint64]live, without map[uint64]int64) {
+		for at, b := range live {
+			if _, ok := without[at]; ok {
+				continue
+			}
+			byKind[b.category].Bytes += b.size
+			byKind[b.category].Blocks++
+			h := byOp[b.op]
+			h.Bytes += b.size
+			h.Blocks++
+			byOp[b.op] = h
+		}
+	}
+	if in == nil {
+		sum(a.live, nil)
+	} else {
+		sum(a.live, in.arena.held)
+		sum(in.live, nil)
+		if unused := in.out.Reserved - in.out.InUse; unused > 0 {
+			kinds = append(kinds, Held{Name: "unused in the planned arena", Bytes: unused, Blocks: 1})
+			ops = append(ops, Held{Name: "(planned arena, unused)", Bytes: unused, Blocks: 1})
+		}
 	}
 	for c, h := range byKind {
 		if h.Blocks > 0 {
@@ -453,7 +492,11 @@ func (t *Timeline) Summary() *Summary {
 			continue
 		}
 		a.out.Device = t.device(a.device).name
-		s.Allocators = append(s.Allocators, a.out)
+		out := a.out
+		if in := t.inner(a); in != nil {
+			in.arena.open(&out, a.arena.fresh && len(in.arena.held) > 0)
+		}
+		s.Allocators = append(s.Allocators, out)
 	}
 	for c, x := range t.copies {
 		if x.Count > 0 {
