@@ -1,0 +1,178 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+
+	"tideline/protocol/api"
+)
+
+// Question is a workload that did not do well, and what to ask about it.
+type Question struct {
+	Workload *api.Workload
+	// First is what its findings suggest, tried before the general remedies.
+	First []Change
+	// Leak: memory grows with every step. What does not stop that is no
+	// remedy, so nothing but First and the batch is tried.
+	Leak bool
+}
+
+// Answer is what reruns of a workload that ran out of memory came to.
+type Answer struct {
+	Base *Trial // unchanged
+	Need *Trial // without a bound on its memory; nil where that cannot be run
+	Good []*Trial
+	Bad  []*Trial
+	// Batch is the largest batch that passes, verified at its neighbour; its
+	// Value is 0 when none does.
+	Batch Found
+	// Postponed: the batch only puts a leak's end off.
+	Postponed bool
+	Cut       bool // the bounds were reached: more could have been tried
+}
+
+// Bounds of the search for pairs.
+const (
+	pairsOf    = 4 // of the single changes that save most
+	pairsFound = 2 // that pass, then it ends
+)
+
+// Ask reruns a workload with each remedy by itself, then with the largest batch
+// that passes, and, if none of those got it through, with the most promising
+// pairs. each, if not nil, is told of every rerun as it ends; false ends the
+// search. The answer is false when the unchanged workload could not be rerun.
+func (p *Prober) Ask(q Question, each func(*Trial) bool) (*Answer, bool) {
+	base, ok := p.Try(q.Workload)
+	if !ok {
+		return nil, false
+	}
+	a := &asking{p: p, q: &q, each: each, out: &Answer{Base: base}}
+	if base.Passed {
+		return a.out, true
+	}
+	a.out.Need, _ = p.Need(q.Workload)
+	a.singles()
+	a.batch()
+	if len(a.out.Good) == 0 && !q.Leak {
+		a.pairs()
+	}
+	a.out.Cut = a.ended || p.Over()
+	return a.out, true
+}
+
+type asking struct {
+	p     *Prober
+	q     *Question
+	each  func(*Trial) bool
+	out   *Answer
+	ended bool
+}
+
+func (a *asking) try(changes ...Change) *Trial {
+	if a.ended {
+		return nil
+	}
+	t, ok := a.p.Try(a.q.Workload, changes...)
+	if !ok {
+		return nil
+	}
+	if t.Passed {
+		a.out.Good = append(a.out.Good, t)
+	} else {
+		a.out.Bad = append(a.out.Bad, t)
+	}
+	if a.each != nil && !a.each(t) {
+		a.ended = true
+	}
+	return t
+}
+
+func (a *asking) singles() {
+	list := slices.Clone(a.q.First)
+	if !a.q.Leak {
+		list = append(list, Remedies(a.q.Workload, Entry(a.q.Workload, a.p.Device))...)
+	}
+	seen := map[Change]bool{}
+	for _, c := range list {
+		if !seen[c] {
+			seen[c] = true
+			a.try(c)
+		}
+	}
+}
+
+func (a *asking) batch() {
+	now := Batch.Of(a.q.Workload)
+	if a.ended || now < 2 {
+		return
+	}
+	found, ok := a.p.Most(a.q.Workload, Batch, now/2, now-1)
+	if !ok || found.Value == 0 || found.At == nil {
+		return
+	}
+	a.out.Batch, a.out.Postponed = found, a.q.Leak
+	a.out.Good = append(a.out.Good, found.At)
+	if a.each != nil && !a.each(found.At) {
+		a.ended = true
+	}
+}
+
+// pairs tries two changes at once, of those that alone would save most: savings
+// do not add up, so each pair is run.
+func (a *asking) pairs() {
+	type saving struct {
+		c    Change
+		need int64
+	}
+	var list []saving
+	for _, t := range a.out.Bad {
+		if n, ok := a.p.Need(a.q.Workload, t.Changes...); ok {
+			list = append(list, saving{t.Changes[0], n.Peak})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y saving) int { return cmp.Compare(x.need, y.need) })
+	// Two values of one field are not two changes.
+	var top []Change
+	for _, s := range list {
+		if len(top) < pairsOf && !slices.ContainsFunc(top, func(c Change) bool { return c.Field == s.c.Field }) {
+			top = append(top, s.c)
+		}
+	}
+	passed := 0
+	for sum := 1; sum <= 2*len(top)-3; sum++ { // the best two first
+		for i := 0; i < sum-i; i++ {
+			if j := sum - i; j < len(top) && passed < pairsFound {
+				if t := a.try(top[i], top[j]); t != nil && t.Passed {
+					passed++
+				}
+			}
+		}
+	}
+}
+
+// Compare reruns a workload that passes with each of some changes, and with all
+// of them that differ in field together, and keeps what came through. It is how
+// the remedy of a finding about time or waste is verified.
+func (p *Prober) Compare(w *api.Workload, changes []Change) (base *Trial, out []*Trial, ok bool) {
+	base, ok = p.Try(w)
+	if !ok || !base.Passed {
+		return base, nil, ok
+	}
+	var together []Change
+	for _, c := range changes {
+		t, ran := p.Try(w, c)
+		if !ran || !t.Passed {
+			continue
+		}
+		out = append(out, t)
+		if !slices.ContainsFunc(together, func(x Change) bool { return x.Field == c.Field }) {
+			together = append(together, c)
+		}
+	}
+	if len(together) > 1 {
+		if t, ran := p.Try(w, together...); ran && t.Passed {
+			out = append(out, t)
+		}
+	}
+	return base, out, true
+}
