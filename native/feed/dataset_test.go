@@ -414,3 +414,37 @@ func TestRecordedCostsMakeAModelOfTheRun(t *testing.T) {
 		t.Errorf("%+v: want a batch in 5600", b)
 	}
 }
+
+// What Measured and the recorded events say of a chain is the same: with them
+// the model has the pace of the run.
+func TestMeasuredAndRecordedChainsAgree(t *testing.T) {
+	var clock atomic.Int64
+	var r recorder
+	d := pipeline.FromFiles(pipeline.File{Elements: 16, Bytes: 4}, pipeline.File{Elements: 16, Bytes: 4}).Interleave(2, 1, 1).Map(0, 1).Batch(4, false)
+	f := open(t, Options{
+		Dataset: d, Pixels: 1, Sink: &r, Strings: &r.strings, Clock: clock.Load,
+		Read: func(int32, []float32) (int64, error) { clock.Add(300); return 0, nil },
+		Map:  func(int32, []float32) (int64, error) { clock.Add(500); return 0, nil },
+	})
+	for {
+		if _, err := f.Next(); err != nil {
+			break
+		}
+	}
+	f.Advance(1 << 62)
+	rec := pipeline.NewRecorded(&r.strings)
+	for i := range r.list {
+		rec.Emit(&r.list[i])
+	}
+	got := rec.ApplyTo(d)
+	if got.Stages[0].Files[1].Read != 300 || got.Stages[2].Cost != 500 || f.Measured().Stages[2].Cost != 500 || f.Measured().Stages[0].Files[0].Read != 300 || d.Stages[2].Cost != 0 {
+		t.Errorf("recorded %+v, measured %+v", got, f.Measured())
+	}
+	m, err := got.Open(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := m.Next(0); b.Ready != 4*800 {
+		t.Errorf("%+v: want a batch in 3200", b)
+	}
+}

@@ -71,9 +71,20 @@ func (f *Feed) Measured() pipeline.Dataset {
 	d := pipeline.Dataset{Stages: slices.Clone(f.d.Stages)}
 	for i := range d.Stages {
 		s := &d.Stages[i]
-		if n := f.cost[i].calls.Load(); n > 0 {
-			s.Costs, s.Cost = nil, f.cost[i].nanos.Load()/n
+		n := f.cost[i].calls.Load()
+		if n == 0 {
+			continue
 		}
+		mean := f.cost[i].nanos.Load() / n
+		if s.Op != pipeline.OpInterleave {
+			s.Costs, s.Cost = nil, mean
+			continue
+		}
+		files := slices.Clone(d.Stages[0].Files)
+		for k := range files { // opening is part of what was measured
+			files[k].Open, files[k].Read = 0, mean
+		}
+		d.Stages[0].Files = files
 	}
 	return d
 }

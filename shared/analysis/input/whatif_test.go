@@ -2,8 +2,10 @@ package input
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"tideline/protocol/api"
 	"tideline/shared/pipeline"
 )
 
@@ -42,6 +44,13 @@ func TestChangesAgainstASlowStageAreVerified(t *testing.T) {
 		var paths []string
 		for _, x := range Changes(s, p.Stage) {
 			paths = append(paths, x.Set[0])
+			w := api.Workload{Model: "mlp", Batch: []int{batch}}
+			for _, set := range x.Set {
+				path, value, _ := strings.Cut(set, "=")
+				if err := w.Set(path, value); err != nil {
+					t.Errorf("a workload does not take %s: %v", set, err)
+				}
+			}
 			got, err := Try(x.Settings, compute, 60)
 			want, ok := c.after[x.Set[0]]
 			if err != nil || !ok || (got.Step+ms/2)/ms != want {
