@@ -79,13 +79,8 @@ func (c *core) finish() {
 			c.grain &= -c.grain
 		}
 	}
-	sums := c.sums()
-	c.peaks = make([]int64, len(c.ids))
-	for i, runs := range c.runs {
-		for _, r := range runs {
-			c.peaks[i] = max(c.peaks[i], slices.Max(sums[r.first:r.end]))
-		}
-		c.floor = max(c.floor, c.peaks[i])
+	for _, sum := range c.sums() {
+		c.floor = max(c.floor, sum)
 	}
 }
 
@@ -119,15 +114,29 @@ func gcd(a, b int64) int64 {
 
 // sums adds up the sizes alive in each section.
 func (c *core) sums() []int64 {
-	sums := make([]int64, c.sections)
+	sums := make([]int64, c.sections+1)
 	for i, runs := range c.runs {
 		for _, r := range runs {
-			for s := r.first; s < r.end; s++ {
-				sums[s] += c.size[i]
-			}
+			sums[r.first] += c.size[i]
+			sums[r.end] -= c.size[i]
 		}
 	}
-	return sums
+	for s := 1; s <= c.sections; s++ {
+		sums[s] += sums[s-1]
+	}
+	return sums[:c.sections]
+}
+
+// findPeaks is left to the first search: it takes a step for each section of
+// each life.
+func (c *core) findPeaks() {
+	sums := c.sums()
+	c.peaks = make([]int64, len(c.ids))
+	for i, runs := range c.runs {
+		for _, r := range runs {
+			c.peaks[i] = max(c.peaks[i], slices.Max(sums[r.first:r.end]))
+		}
+	}
 }
 
 // heuristic is a static order of the buffers for the search.
@@ -146,6 +155,9 @@ func (c *core) ranked(h heuristic, noise func() uint64) []int32 {
 	type keys struct {
 		a, b, c float64
 		i       int32
+	}
+	if c.peaks == nil {
+		c.findPeaks()
 	}
 	order := make([]keys, n)
 	for i := range n {

@@ -81,7 +81,7 @@ func TestSmallPublishedHeights(t *testing.T) {
 
 // TestHardInstancesMeetTheLoad: where ten greedy passes waste 12 to 39 %.
 func TestHardInstancesMeetTheLoad(t *testing.T) {
-	for _, name := range strings.Fields("A B C E F G H I K") {
+	for name := range strings.FieldsSeq("A B C E F G H I K") {
 		p := instance(t, name+".1048576")
 		r, err := Minimize(p, Options{Nodes: 4 << 20})
 		if err != nil {

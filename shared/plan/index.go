@@ -10,14 +10,14 @@ type stretch struct{ lo, hi int64 }
 
 // index knows which bytes are taken in which sections. It is a tree over the
 // sections; each node holds two unions of stretches: of what covers all its
-// sections (and not all of its parent's), and of what lies in parts of it
-// only. The bytes taken in a range of sections are then the union of some
+// sections (and not all of its parent's), and of that and what lies in parts of
+// it only. The bytes taken in a range of sections are then the union of some
 // log(sections) of those lists, and packed buffers melt into few stretches,
 // so that a search does not see each of the thousands of buffers in its way.
 type index struct {
 	width   int // leaves: a power of two
 	covers  [][]stretch
-	within  [][]stretch
+	all     [][]stretch
 	cursors []cursor
 }
 
@@ -34,14 +34,14 @@ func newIndex(sections int) *index {
 	for width < sections {
 		width *= 2
 	}
-	return &index{width: width, covers: make([][]stretch, 2*width), within: make([][]stretch, 2*width)}
+	return &index{width: width, covers: make([][]stretch, 2*width), all: make([][]stretch, 2*width)}
 }
 
 // reset forgets all stretches and keeps their memory.
 func (x *index) reset() {
 	for v := range x.covers {
 		x.covers[v] = x.covers[v][:0]
-		x.within[v] = x.within[v][:0]
+		x.all[v] = x.all[v][:0]
 	}
 }
 
@@ -52,24 +52,29 @@ func (x *index) put(spans []span, offset int64) {
 		lo, hi := int(s.first)+x.width, int(s.end)+x.width
 		for l, r := lo, hi; l < r; l, r = l/2, r/2 {
 			if l&1 == 1 {
-				x.covers[l] = unite(x.covers[l], taken)
+				x.cover(l, taken)
 				l++
 			}
 			if r&1 == 1 {
 				r--
-				x.covers[r] = unite(x.covers[r], taken)
+				x.cover(r, taken)
 			}
 		}
 		// The nodes covered in part are above one of the outermost leaves.
 		for h, l, r := 1, lo/2, (hi-1)/2; l > 0; h, l, r = h+1, l/2, r/2 {
 			if !within(l, h, lo, hi) {
-				x.within[l] = unite(x.within[l], taken)
+				x.all[l] = unite(x.all[l], taken)
 			}
 			if r != l && !within(r, h, lo, hi) {
-				x.within[r] = unite(x.within[r], taken)
+				x.all[r] = unite(x.all[r], taken)
 			}
 		}
 	}
+}
+
+func (x *index) cover(node int, taken stretch) {
+	x.covers[node] = unite(x.covers[node], taken)
+	x.all[node] = unite(x.all[node], taken)
 }
 
 // within says whether the leaves of a node of some height are all in [lo, hi).
@@ -114,14 +119,12 @@ func (x *index) gather(spans []span) {
 		lo, hi := int(s.first)+x.width, int(s.end)+x.width
 		for l, r := lo, hi; l < r; l, r = l/2, r/2 {
 			if l&1 == 1 {
-				add(x.covers[l], s)
-				add(x.within[l], s)
+				add(x.all[l], s)
 				l++
 			}
 			if r&1 == 1 {
 				r--
-				add(x.covers[r], s)
-				add(x.within[r], s)
+				add(x.all[r], s)
 			}
 		}
 		// What covers a node covers the nodes below it.

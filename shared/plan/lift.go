@@ -28,16 +28,16 @@ func (m *minimizer) liftAll() {
 // or one of the five.
 func (m *minimizer) liftAgain() {
 	order := m.order
-	if order == nil || m.random()%4 == 0 {
-		order = m.greedy.order(Order(m.random() % uint64(len(orderNames))))
+	if order == nil || m.noise.next()%4 == 0 {
+		order = m.greedy.order(Order(m.noise.next() % uint64(len(orderNames))))
 	}
 	order = slices.Clone(order)
 	n := uint64(len(order))
-	for range 1 + m.random()%(1+n/16) {
-		i, j := m.random()%n, m.random()%n
+	for range 1 + m.noise.next()%(1+n/16) {
+		i, j := m.noise.next()%n, m.noise.next()%n
 		order[i], order[j] = order[j], order[i]
 	}
-	m.lift(order, Placement(m.random()%uint64(len(placementNames))), int64(2+m.random()%30))
+	m.lift(order, Placement(m.noise.next()%uint64(len(placementNames))), int64(2+m.noise.next()%30))
 }
 
 // lift goes on for as long as it helps. The goal lies a share of the gap under

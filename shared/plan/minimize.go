@@ -57,7 +57,7 @@ func (r *Result) Gap() float64 {
 // Where buffers occupy parts of themselves (gaps with a window), plans are
 // proven optimal only by meeting the floor.
 func Minimize(p *Problem, o Options) (*Result, error) {
-	m := &minimizer{o: o, noise: 0x9e3779b97f4a7c15}
+	m := &minimizer{o: o, noise: newXorshift(1)}
 	if m.o.Nodes <= 0 {
 		m.o.Nodes = DefaultNodes
 	}
@@ -83,7 +83,7 @@ type minimizer struct {
 	o       Options
 	parts   []*part // nil until the greedy passes are done
 	stopped bool
-	noise   uint64
+	noise   xorshift
 	order   []int32 // that the best lifted plan was made in
 }
 
@@ -95,14 +95,6 @@ func (m *minimizer) done() bool {
 func (m *minimizer) stop() bool {
 	m.stopped = m.stopped || m.o.Stop != nil && m.o.Stop()
 	return m.stopped
-}
-
-// random draws the next of a fixed sequence (xorshift).
-func (m *minimizer) random() uint64 {
-	m.noise ^= m.noise << 13
-	m.noise ^= m.noise >> 7
-	m.noise ^= m.noise << 17
-	return m.noise >> 11
 }
 
 func (m *minimizer) tell() {
@@ -232,9 +224,9 @@ func (m *minimizer) someRung(p *part) int64 {
 		return high
 	}
 	if rungs <= fewRungs {
-		return low + p.core.grain*int64(m.random()%uint64(rungs))
+		return low + p.core.grain*m.noise.below(rungs)
 	}
-	u := float64(m.random()%(1<<20)) / (1 << 20)
+	u := float64(m.noise.next()%(1<<20)) / (1 << 20)
 	return low + p.core.grain*int64(u*u*float64(rungs))
 }
 
@@ -259,7 +251,7 @@ func (m *minimizer) decide(p *part, capacity int64, styles []style, tries *int) 
 	}
 	try := *tries
 	*tries++
-	noise := m.random
+	noise := m.noise.next
 	if try < len(styles)*int(heuristics) {
 		noise = nil
 	}

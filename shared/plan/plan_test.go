@@ -291,7 +291,9 @@ func TestGapsShareBytes(t *testing.T) {
 // TestCheckRefusesCorruptedPlans: one offset moved by 1, and other damage.
 func TestCheckRefusesCorruptedPlans(t *testing.T) {
 	p := &Problem{Buffers: []Buffer{
-		{ID: "a", Upper: 4, Size: 8}, {ID: "b", Lower: 2, Upper: 6, Size: 8}, {ID: "c", Lower: 3, Upper: 5, Size: 4},
+		{ID: "a", Upper: 4, Size: 8},
+		{ID: "b", Lower: 2, Upper: 6, Size: 8},
+		{ID: "c", Lower: 3, Upper: 5, Size: 4},
 		{ID: "d", Lower: 4, Upper: 6, Size: 8, Align: 4},
 	}}
 	good := Plan{[]int64{0, 8, 16, 0}, 20}
@@ -342,36 +344,8 @@ func TestInvalidProblemsAreRefused(t *testing.T) {
 	}
 }
 
-// puzzle is a problem whose optimum is its load by construction: a full
-// rectangle of time and bytes, cut into pieces.
 func puzzle(r *rand.Rand, pieces int, width, height int64) *Problem {
-	type rect struct{ t0, t1, b0, b1 int64 }
-	rects := []rect{{0, width, 0, height}}
-	for len(rects) < pieces {
-		i := r.IntN(len(rects))
-		c := rects[i]
-		d := c
-		if r.IntN(2) == 0 {
-			if c.t1-c.t0 < 2 {
-				continue
-			}
-			cut := c.t0 + 1 + r.Int64N(c.t1-c.t0-1)
-			c.t1, d.t0 = cut, cut
-		} else {
-			if c.b1-c.b0 < 2 {
-				continue
-			}
-			cut := c.b0 + 1 + r.Int64N(c.b1-c.b0-1)
-			c.b1, d.b0 = cut, cut
-		}
-		rects[i] = c
-		rects = append(rects, d)
-	}
-	p := &Problem{}
-	for _, c := range rects {
-		p.Buffers = append(p.Buffers, Buffer{Lower: c.t0, Upper: c.t1, Size: c.b1 - c.b0})
-	}
-	return p
+	return Puzzle(pieces, width, height, r.Uint64())
 }
 
 // TestPuzzlesAreSolved: perfect packings without a byte to spare.
@@ -411,7 +385,7 @@ func TestPartsArePlannedApart(t *testing.T) {
 // package promises. The number was recorded natively; the same test runs as
 // WebAssembly. It changes, on purpose, whenever the search does.
 func TestSameBudgetSamePlan(t *testing.T) {
-	const want = 4519999376640931112
+	const want = 4756181518434839918
 	h := fnv.New64a()
 	r := rand.New(rand.NewPCG(7, 6))
 	for i := range 6 {
@@ -473,6 +447,25 @@ func TestProgressOnlyImproves(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(heights, func(a, b int64) int { return int(b - a) }) || !slices.IsSorted(floors) {
 		t.Errorf("heights %v, floors %v", heights, floors)
+	}
+}
+
+// TestMadeUpProblems: as many buffers as asked for, valid, and planned.
+func TestMadeUpProblems(t *testing.T) {
+	for name, p := range map[string]*Problem{"puzzle": Puzzle(200, 100, 1<<20, 1), "training": Training(2000, 1)} {
+		plan, _, err := BestGreedy(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p, plan); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := len(p.Buffers); n != 200 && n != 2000 {
+			t.Errorf("%s: %d buffers", name, n)
+		}
+	}
+	if got := Load(Puzzle(200, 100, 1<<20, 1)); got != 1<<20 {
+		t.Errorf("the puzzle's load is %d, want its height %d", got, 1<<20)
 	}
 }
 
