@@ -188,13 +188,17 @@ func steps(tl *store.Timeline) (out []store.Span) {
 	return out
 }
 
-// steady are the steps without the first, in which variables get their first
-// values and buffers fill; all where there is no other.
+// steadySteps bounds how many steps are looked at: enough for a mean, and few
+// enough for a timeline of any length.
+const steadySteps = 64
+
+// steady are the last steps without the first of all, in which variables get
+// their first values and buffers fill; all where there is no other.
 func steady(all []store.Span) []store.Span {
 	if len(all) > 1 {
-		return all[1:]
+		all = all[1:]
 	}
-	return all
+	return all[max(0, len(all)-steadySteps):]
 }
 
 // window is the time of consecutive steps.
