@@ -18,7 +18,13 @@ import (
 // Rules are what an allocator promises beyond what all of them do.
 type Rules struct {
 	Granule int64 // addresses and block sizes are multiples; 0 means 1
-	Limit   int64 // most bytes of regions; 0 means none
+	// SizeGranule is Granule for sizes alone, where it differs; 0 means that it
+	// does not.
+	SizeGranule int64
+	// Page, above 0, says that the driver maps memory by pages of so many
+	// bytes: a region may go in part, by whole pages.
+	Page  int64
+	Limit int64 // most bytes of regions; 0 means none
 	// Slack is by how much the driver may lift the pool above Limit by giving
 	// more than was asked for.
 	Slack int64
@@ -118,6 +124,9 @@ func (j *Judge) space(e *event.Event) *space {
 	if s == nil {
 		s = &space{rules: j.rules(e.Device, e.Allocator)}
 		s.rules.Granule = max(1, s.rules.Granule)
+		if s.rules.SizeGranule <= 0 {
+			s.rules.SizeGranule = s.rules.Granule
+		}
 		j.spaces[p] = s
 	}
 	return s
@@ -183,8 +192,8 @@ func (s *space) shape(e *event.Event) string {
 		return "the size is not positive"
 	case e.Address%uint64(s.rules.Granule) != 0:
 		return fmt.Sprintf("the address is no multiple of %d", s.rules.Granule)
-	case e.Size%s.rules.Granule != 0:
-		return fmt.Sprintf("the size is no multiple of %d", s.rules.Granule)
+	case e.Size%s.rules.SizeGranule != 0:
+		return fmt.Sprintf("the size is no multiple of %d", s.rules.SizeGranule)
 	case e.Address+uint64(e.Size) < e.Address:
 		return "it reaches past the end of the address space"
 	}
@@ -216,6 +225,9 @@ func (s *space) removeRegion(e *event.Event) string {
 	if b, hit := overlap(s.live, r); hit {
 		return fmt.Sprintf("the block at %x of %d bytes is still in use there", b.addr, b.size)
 	}
+	if s.rules.Page > 0 {
+		s.cutRegions(r)
+	}
 	i := after(s.regions, r.addr)
 	n, at := i, r.addr
 	for n < len(s.regions) && s.regions[n].addr == at && at < r.end() {
@@ -228,6 +240,21 @@ func (s *space) removeRegion(e *event.Event) string {
 	s.regions = append(s.regions[:i], s.regions[n:]...)
 	s.pool -= e.Size
 	return ""
+}
+
+// cutRegions cuts the regions at the ends of r, where those are page ends.
+func (s *space) cutRegions(r span) {
+	for _, at := range [...]uint64{r.addr, r.end()} {
+		i := after(s.regions, at) - 1
+		if i < 0 || s.regions[i].end() <= at || (at-s.regions[i].addr)%uint64(s.rules.Page) != 0 {
+			continue
+		}
+		low := s.regions[i]
+		low.size = int64(at - low.addr)
+		high := span{addr: at, size: s.regions[i].size - low.size}
+		s.regions[i] = low
+		s.regions = insert(s.regions, high)
+	}
 }
 
 // inside reports whether regions that touch cover b.

@@ -45,7 +45,7 @@ func (s *space) compare(m event.ChunkMap) string {
 	if live != len(s.live) {
 		return fmt.Sprintf("the map has %d blocks in use, there are %d", live, len(s.live))
 	}
-	if regions != len(s.regions) {
+	if regions != len(s.regions) && s.rules.Page == 0 {
 		return fmt.Sprintf("the map covers %d regions, there are %d", regions, len(s.regions))
 	}
 	return ""
