@@ -13,6 +13,10 @@ import (
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the input pipeline is closed")
 
+// DefaultTimeout is far longer than any call of a function takes that is not
+// stuck.
+const DefaultTimeout = time.Minute
+
 // Options make a Feed.
 type Options struct {
 	// Settings are of the usual pipeline. Costs in it are ignored, they are
@@ -38,8 +42,9 @@ type Options struct {
 	// Pixels is the length of an image.
 	Pixels int
 	// Timeout is how long one call of a function may take before the stage
-	// counts as blocked, which is then Next's error; 0 waits for ever. A
-	// function that never returns keeps its goroutine: it should watch Done.
+	// counts as blocked, which is then Next's error; 0 is DefaultTimeout, and
+	// below 0 it may take for ever. A function that never returns keeps its
+	// goroutine: it should watch Done.
 	Timeout time.Duration
 	// Clock is the run's time in nanoseconds, never going backwards, safe for
 	// concurrent use; nil counts from New.
@@ -76,6 +81,7 @@ type Feed struct {
 	ended   error         // sticks
 	asks    chan struct{} // to the goroutine that pulls, where there is a timeout
 	answers chan answer
+	tick    <-chan time.Time // when the watchdog looks
 
 	wg   sync.WaitGroup
 	stop chan struct{} // closed by Close
@@ -105,6 +111,9 @@ func New(o Options) (*Feed, error) {
 	if o.Pixels < 0 {
 		return nil, fmt.Errorf("feed: images of %d pixels", o.Pixels)
 	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
 	if o.Clock == nil {
 		start := time.Now()
 		o.Clock = func() int64 { return int64(time.Since(start)) }
@@ -122,8 +131,8 @@ func New(o Options) (*Feed, error) {
 func (f *Feed) Done() <-chan struct{} { return f.stop }
 
 // Close ends all goroutines and waits for them; a Next under way returns
-// ErrClosed. A function that was given a timeout is not waited for longer than
-// that. Closing twice is allowed.
+// ErrClosed. A function under way is not waited for longer than the timeout.
+// Closing twice is allowed.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	if !f.closed {
@@ -134,7 +143,7 @@ func (f *Feed) Close() {
 	for _, g := range f.gates {
 		g.close()
 	}
-	if f.o.Timeout == 0 {
+	if f.o.Timeout < 0 {
 		f.wg.Wait()
 		return
 	}

@@ -18,13 +18,13 @@ import (
 
 // memoryHash runs a workload with arithmetic on the CPU, with goroutines for
 // its input or the modelled schedule.
-func memoryHash(t *testing.T, w api.Workload, data dataset.Data, real bool) (uint64, launch.Result) {
+func memoryHash(t *testing.T, w api.Workload, data dataset.Data, threads bool) (uint64, launch.Result) {
 	t.Helper()
 	table := new(event.Strings)
 	h := eventhash.New(table)
 	b := cpu.New(nil)
 	o := launch.Options{Strings: table, Backend: b, Sink: h, Data: data}
-	if real {
+	if threads {
 		o.Data, o.Input = nil, b.Input(data)
 	}
 	res, err := launch.Run(w, o)

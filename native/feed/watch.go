@@ -104,12 +104,13 @@ type answer struct {
 // pull gets the last stage's next element: in this goroutine, or, so that it
 // can be given up, in another.
 func (f *Feed) pull() (*element, error) {
-	if f.o.Timeout == 0 {
+	if f.o.Timeout < 0 {
 		f.th.begin()
 		return f.root.next(f.th)
 	}
 	if f.asks == nil {
 		f.asks, f.answers = make(chan struct{}), make(chan answer, 1)
+		f.tick = time.NewTicker(max(f.o.Timeout/4, time.Millisecond)).C
 		if !f.spawn(nil, f.puller) {
 			return nil, ErrClosed
 		}
@@ -119,15 +120,13 @@ func (f *Feed) pull() (*element, error) {
 	case <-f.stop:
 		return nil, ErrClosed
 	}
-	tick := time.NewTicker(max(f.o.Timeout/4, time.Millisecond))
-	defer tick.Stop()
 	for {
 		select {
 		case a := <-f.answers:
 			return a.e, a.err
 		case <-f.stop:
 			return nil, ErrClosed
-		case <-tick.C:
+		case <-f.tick:
 			if err := f.blocked(); err != nil {
 				return nil, err
 			}
