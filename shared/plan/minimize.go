@@ -157,8 +157,12 @@ func (m *minimizer) pass(order []int32, where Placement) (Plan, bool) {
 	return plan, ok
 }
 
-// floorFirst is how often the floor is asked for before anything else.
-const floorFirst = 12
+// How often the floor is asked for before anything else, and before it is asked
+// for less often.
+const (
+	floorFirst = 12
+	floorOften = 150
+)
 
 // improve goes on until done. It is always about the part that is as high as
 // the whole plan.
@@ -175,7 +179,7 @@ func (m *minimizer) improve() {
 		switch p := m.highest(); {
 		case !p.searchable || turn%64 == 63:
 			m.liftAgain()
-		case turn%3 == 0:
+		case turn%3 == 0 && (p.floorTries < floorOften || turn%2 == 0):
 			m.decide(p, m.lowestRung(p), floorStyles, &p.floorTries)
 		default:
 			m.decide(p, m.someRung(p), rungStyles, &p.rungTries)
