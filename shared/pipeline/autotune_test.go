@@ -122,3 +122,17 @@ func TestOptimizerLooksAtDoublingIntervals(t *testing.T) {
 		t.Errorf("interval %d ms, want a minute at most", m.tuning.interval/ms)
 	}
 }
+
+// A RAM budget that the calls' results would go beyond leaves them at one.
+func TestAutomaticMapHeedsTheBudget(t *testing.T) {
+	for budget, want := range map[int64]int{0: DefaultCores, 1_000_000: DefaultCores, 5000: 1} {
+		s := Settings{Elements: 100, ElementBytes: 1000, Map: Map{Parallel: Auto, Cost: ms}, Batch: []int{1}, RAMBudget: budget}
+		m := mustNew(t, s)
+		for now := int64(0); now < 100*ms; now += ms {
+			_, _ = m.Next(now)
+		}
+		if got := m.root.(*batcher).in.(*parallel).limit; got != want {
+			t.Errorf("budget %d: %d calls, want %d", budget, got, want)
+		}
+	}
+}

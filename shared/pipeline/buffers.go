@@ -90,9 +90,7 @@ func (d Dataset) Tuned() Dataset {
 func (d Dataset) Budget() int64 {
 	var b int64
 	for i := range d.Stages {
-		if s := &d.Stages[i]; s.Op == OpPrefetch {
-			b = max(b, s.Budget)
-		}
+		b = max(b, d.Stages[i].Budget)
 	}
 	return b
 }

@@ -1,6 +1,10 @@
 package pipeline
 
-import "tideline/protocol/event"
+import (
+	"strconv"
+
+	"tideline/protocol/event"
+)
 
 // Recorded gathers what the stages of a run cost, real or modelled, from its
 // events, so that a modelled rerun takes as long for each element as the run
@@ -87,6 +91,30 @@ func (r *Recorded) Apply(s Settings) Settings {
 		s.CopyCost = c.Nanos / max(1, c.Bytes/s.ElementBytes)
 	}
 	return s
+}
+
+// Knobs are the recorded costs as settings of a workload, path=value, for a
+// modelled rerun of a run whose stages were measured: input.map.cost=700ns.
+func (r *Recorded) Knobs() []string {
+	s := r.Apply(Settings{OpenCost: -1, FetchCost: -1, Map: Map{Cost: -1}, Interleave: Interleave{Cycle: r.cycle()}})
+	var out []string
+	for _, k := range []struct {
+		path  string
+		nanos int64
+	}{{"input.open_cost", s.OpenCost}, {"input.fetch_cost", s.FetchCost}, {"input.map.cost", s.Map.Cost}} {
+		if k.nanos >= 0 {
+			out = append(out, k.path+"="+strconv.FormatInt(k.nanos, 10)+"ns")
+		}
+	}
+	return out
+}
+
+// cycle is above 0 where files were read in turn.
+func (r *Recorded) cycle() int {
+	if r.Stage(StageInterleave).Calls > 0 {
+		return 1
+	}
+	return 0
 }
 
 // ApplyTo gives a chain of stages the costs that were recorded by their names,

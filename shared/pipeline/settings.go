@@ -99,7 +99,7 @@ func (s *Settings) Dataset() Dataset {
 	d := s.source()
 	m := Stage{
 		Op: OpMap, Cost: s.Map.Cost, Parallel: s.Map.Parallel, Cores: s.Map.Cores, Unordered: s.Map.Unordered,
-		Bytes: sized(s.ElementBytes),
+		Bytes: sized(s.ElementBytes), Budget: s.RAMBudget,
 	}
 	epochs := s.Epochs
 	if epochs == 0 {

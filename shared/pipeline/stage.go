@@ -99,7 +99,7 @@ type Stage struct {
 	Fused   bool   // shuffle: starts its input Times times itself, see Dataset.Rewrite
 	Times   int    // of a fused shuffle: passes over its input, -1 for ever
 
-	Budget int64 // of an automatic prefetch: bytes it may hold; 0: no limit
+	Budget int64 // of an automatic prefetch or map: bytes that automatic buffers may hold; 0: no limit
 }
 
 // NoBytes as Bytes of a stage says that its elements have no size.
