@@ -138,6 +138,7 @@ var plainFields = []field[Workload]{
 	count("steps", 1, func(w *Workload) *int { return &w.Steps }),
 	{"seed", func(w *Workload) string { return formatSeed(w.Seed) }, func(w *Workload, v string) error { return assign(&w.Seed)(parseSeed(v)) }},
 	choice3("optimize", func(w *Workload) **bool { return &w.Optimize }),
+	flag("check_numerics", func(w *Workload) *bool { return &w.CheckNumerics }),
 	words("keep", func(w *Workload) *[]string { return &w.Keep }),
 	{"copy_policy", func(w *Workload) string { return string(w.CopyPolicy) }, func(w *Workload, v string) error { w.CopyPolicy = CopyPolicy(v); return nil }},
 	words("env", func(w *Workload) *[]string { return &w.Env }),

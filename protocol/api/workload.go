@@ -11,23 +11,24 @@ package api
 // event of a timeline, all by the field names in the tags. The zero value of
 // an optional field means its default; Defaults fills them in.
 type Workload struct {
-	Name       string     `field:"name"`        // shown to people; default: the model's name
-	Model      string     `field:"model"`       // zoo name: mlp, lenet5, resnet50, …
-	Mode       Mode       `field:"mode"`        // eager, graph, planned; default graph
-	Train      *Train     `field:"train"`       // nil: inference
-	Precision  string     `field:"precision"`   // of inference: float32, float16, …; training has its own
-	Batch      []int      `field:"batch"`       // samples per step; more than one value: steps take them in turn
-	Image      []int      `field:"image"`       // side of the square images in pixels, taken in turn; empty: the model's own
-	Sequence   []int      `field:"sequence"`    // tokens per sample, taken in turn; empty: the model's own
-	Steps      int        `field:"steps"`       // how many steps to run
-	Seed       uint64     `field:"seed"`        // of initial weights and shuffling; default 1
-	Optimize   *bool      `field:"optimize"`    // rewrite graphs before they run, as TensorFlow's grappler does; default false
-	Keep       []string   `field:"keep"`        // patterns of op names whose results the program appends to a list that it never clears: a leak
-	CopyPolicy CopyPolicy `field:"copy_policy"` // eager: what happens to an input that lies on another device; default silent
-	Env        []string   `field:"env"`         // NAME=VALUE: the environment variables of TensorFlow that change memory
-	Input      Input      `field:"input"`       //
-	Devices    []Device   `field:"devices"`     // accelerators; empty: CPU only. CPU:0 always exists
-	Placement  Placement  `field:"placement"`   //
+	Name          string     `field:"name"`           // shown to people; default: the model's name
+	Model         string     `field:"model"`          // zoo name: mlp, lenet5, resnet50, …
+	Mode          Mode       `field:"mode"`           // eager, graph, planned; default graph
+	Train         *Train     `field:"train"`          // nil: inference
+	Precision     string     `field:"precision"`      // of inference: float32, float16, …; training has its own
+	Batch         []int      `field:"batch"`          // samples per step; more than one value: steps take them in turn
+	Image         []int      `field:"image"`          // side of the square images in pixels, taken in turn; empty: the model's own
+	Sequence      []int      `field:"sequence"`       // tokens per sample, taken in turn; empty: the model's own
+	Steps         int        `field:"steps"`          // how many steps to run
+	Seed          uint64     `field:"seed"`           // of initial weights and shuffling; default 1
+	Optimize      *bool      `field:"optimize"`       // rewrite graphs before they run, as TensorFlow's grappler does; default false
+	CheckNumerics bool       `field:"check_numerics"` // end the run at the first NaN or infinity that a kernel makes, by the op's name
+	Keep          []string   `field:"keep"`           // patterns of op names whose results the program appends to a list that it never clears: a leak
+	CopyPolicy    CopyPolicy `field:"copy_policy"`    // eager: what happens to an input that lies on another device; default silent
+	Env           []string   `field:"env"`            // NAME=VALUE: the environment variables of TensorFlow that change memory
+	Input         Input      `field:"input"`          //
+	Devices       []Device   `field:"devices"`        // accelerators; empty: CPU only. CPU:0 always exists
+	Placement     Placement  `field:"placement"`      //
 }
 
 // Mode is a way of executing a program.

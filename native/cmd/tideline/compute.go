@@ -40,12 +40,20 @@ func compute(w *api.Workload, o *launch.Options, c *cards) error {
 			o.Remark = "Modelled, nothing is computed: " + why
 			return nil
 		}
-		o.Backend, o.Data = vgpu.New(), data
+		b := vgpu.New()
+		b.Set(arithmetic(w))
+		o.Backend, o.Data = b, data
 		return nil
 	}
 	b := cpu.New(nil)
+	b.Set(arithmetic(w))
 	o.Backend, o.Data, o.Input = b, data, b.Input(data)
 	return nil
+}
+
+// arithmetic is what a workload says of how kernels compute.
+func arithmetic(w *api.Workload) cpu.Arithmetic {
+	return cpu.Arithmetic{Seed: w.Seed, CheckNumerics: w.CheckNumerics}
 }
 
 // elements is a source of training data: whole batches, or one by one.
