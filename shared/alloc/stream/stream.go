@@ -84,6 +84,18 @@ func (o *Order) Finish(s ID) {
 	}
 }
 
+// Join says that the host waited for the stream: whatever is given to any
+// stream from now on comes behind its work.
+func (o *Order) Join(s ID) {
+	o.Finish(s)
+	x := &o.at[s]
+	x.synced = x.given
+	for i, mark := range x.seen {
+		y := &o.at[i]
+		y.synced = max(y.synced, mark)
+	}
+}
+
 // Synchronize says that every stream has done all it was given, and that the
 // host knows: whatever is given from now on comes behind all of it.
 func (o *Order) Synchronize() {

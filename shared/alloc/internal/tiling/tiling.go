@@ -91,6 +91,14 @@ func (t *Table) Link(left, right uint32) {
 	t.Chunks[right].Prev = left
 }
 
+// Cut ends the run behind h; what follows on it begins one of its own.
+func (t *Table) Cut(h uint32) {
+	if next := t.Chunks[h].Next; next != None {
+		t.Chunks[next].Prev = None
+		t.Chunks[h].Next = None
+	}
+}
+
 // Remove forgets a chunk; its neighbours end and begin runs of their own.
 func (t *Table) Remove(h uint32) {
 	c := &t.Chunks[h]
