@@ -315,9 +315,8 @@ func unpickle(b []byte) (any, error) {
 			stack = append(stack, int64(binary.LittleEndian.Uint16(read(2))))
 		case 0x8a:
 			var n int64
-			p := read(int(read(1)[0]))
-			for i := len(p) - 1; i >= 0; i-- {
-				n = n<<8 | int64(p[i])
+			for i, c := range read(int(read(1)[0])) {
+				n |= int64(c) << (8 * i)
 			}
 			stack = append(stack, n)
 		case 'G':
