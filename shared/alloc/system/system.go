@@ -1,21 +1,22 @@
 // Package system models the host's malloc for the CPU device: addresses for
 // tensors in ordinary memory, equal on every machine and in the browser.
 //
-// It is first fit over one heap that only grows, in whole steps and without a
-// limit. It is not any C library's algorithm: TensorFlow's CPU allocator keeps
-// no pool of its own, so there are no addresses to be exact to. What matters
-// is that a run and its rerun agree, and that the figures mean what they mean
-// elsewhere.
+// It is first fit over one heap that only grows, in whole steps, up to a limit
+// where there is one. It is not any C library's algorithm: TensorFlow's CPU
+// allocator keeps no pool of its own, so there are no addresses to be exact
+// to. What matters is that a run and its rerun agree, and that the figures
+// mean what they mean elsewhere.
 package system
 
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
+	"tideline/shared/alloc/internal/firstfit"
+	"tideline/shared/alloc/internal/tiling"
 )
 
 const (
@@ -23,46 +24,50 @@ const (
 	Alignment = 64
 	// DefaultBase is where the heap begins unless told otherwise.
 	DefaultBase = 0x5500_0000_0000
-	// Step is by how much the heap grows at least, in bytes.
+	// Step is by how much the heap grows at least, in bytes; less only where the
+	// limit leaves less.
 	Step = 1 << 20
+
+	none = tiling.None
 )
 
 // Options configure an allocator.
 type Options struct {
-	Name     string // "" means cpu
-	Base     uint64 // where the heap begins; 0 means DefaultBase
+	Name     string      // "" means cpu
+	Base     uint64      // where the heap begins; 0 means DefaultBase
+	Limit    int64       // most bytes of the heap; 0 means none
+	Card     *alloc.Card // the memory that the heap draws on; nil means unlimited
 	Observer alloc.Observer
 }
 
 // Allocator is a heap. It is not safe for concurrent use.
 //
-// Invariants: blocks and holes are ascending by address; together they tile
-// the heap from base to end; no two holes touch.
+// Invariants: the chunks are one run and tile the heap from base to end; the
+// free ones are in the set; no two free neighbours exist.
 type Allocator struct {
-	name      string
+	table tiling.Table
+	free  firstfit.Set
+	tail  uint32 // the last chunk
+
+	o         Options
 	base, end uint64
-	blocks    map[uint64]block
-	holes     []span
 	obs       alloc.Observer
 	stats     alloc.Stats
 	nextID    int64
-}
-
-type block struct{ size, requested int64 }
-
-type span struct {
-	addr uint64
-	size int64
 }
 
 var _ alloc.Allocator = (*Allocator)(nil)
 
 // New returns an empty heap.
 func New(o Options) *Allocator {
-	a := &Allocator{name: o.Name, base: o.Base &^ (Alignment - 1), blocks: map[uint64]block{}, obs: o.Observer, nextID: 1}
-	if a.name == "" {
-		a.name = "cpu"
+	if o.Name == "" {
+		o.Name = "cpu"
 	}
+	if o.Card == nil {
+		o.Card = alloc.NewCard(0)
+	}
+	o.Limit = max(0, o.Limit)
+	a := &Allocator{table: tiling.New(), tail: none, o: o, base: o.Base &^ (Alignment - 1), obs: o.Observer, nextID: 1}
 	if a.base == 0 {
 		a.base = DefaultBase
 	}
@@ -70,20 +75,21 @@ func New(o Options) *Allocator {
 		a.obs = alloc.NoObserver{}
 	}
 	a.end = a.base
+	a.stats.Limit = o.Limit
 	return a
 }
 
 // Name implements alloc.Allocator.
-func (a *Allocator) Name() string { return a.name }
+func (a *Allocator) Name() string { return a.o.Name }
 
-// Limit implements alloc.Allocator: there is none.
-func (a *Allocator) Limit() int64 { return 0 }
+// Limit implements alloc.Allocator.
+func (a *Allocator) Limit() int64 { return a.o.Limit }
 
 // maxRequest leaves room for rounding and alignment in the address space.
 const maxRequest = math.MaxInt64 / 4
 
-// Allocate implements alloc.Allocator. It fails only for 0 bytes and for sizes
-// that no address space holds.
+// Allocate implements alloc.Allocator. Without a limit it fails only for 0
+// bytes and for sizes that no address space holds.
 func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 	if r.Bytes <= 0 || r.Bytes > maxRequest || r.Alignment > maxRequest {
 		return alloc.Block{}, false
@@ -93,100 +99,141 @@ func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 	for align < uint64(r.Alignment) {
 		align *= 2
 	}
-	i, addr := a.firstFit(size, align)
-	if i < 0 {
+	h := a.firstFit(size, align)
+	if h == none {
 		if !a.grow(size, align) {
 			return alloc.Block{}, false
 		}
-		i, addr = a.firstFit(size, align)
+		h = a.firstFit(size, align)
 	}
-	a.cut(i, addr, size)
-	a.blocks[addr] = block{size, r.Bytes}
-	b := alloc.Block{Address: addr, Size: size, Requested: r.Bytes, ID: a.nextID}
+	h = a.cut(h, size, align)
+	c := &a.table.Chunks[h]
+	c.ID, c.Requested = a.nextID, r.Bytes
 	a.nextID++
 	s := &a.stats
 	s.NumAllocs++
 	s.InUse += size
 	s.PeakInUse = max(s.PeakInUse, s.InUse)
 	s.LargestAlloc = max(s.LargestAlloc, size)
-	return b, true
+	return alloc.Block{Address: c.Addr, Size: size, Requested: r.Bytes, ID: c.ID}, true
 }
 
-func (a *Allocator) firstFit(size int64, align uint64) (i int, addr uint64) {
-	for i := range a.holes {
-		h := &a.holes[i]
-		if h.size < size {
-			continue
-		}
-		pad := -h.addr & (align - 1)
-		if pad <= uint64(h.size-size) {
-			return i, h.addr + pad
-		}
+func (a *Allocator) firstFit(size int64, align uint64) uint32 {
+	if align == Alignment {
+		return a.free.First(size)
 	}
-	return -1, 0
+	return a.free.FirstAligned(size, align)
 }
 
 // grow adds memory at the end of the heap, enough for size at any alignment.
 func (a *Allocator) grow(size int64, align uint64) bool {
+	start := a.end
+	if a.tail != none && !a.table.Chunks[a.tail].InUse() {
+		start = a.table.Chunks[a.tail].Addr
+	}
+	last := int64(a.end - start)
 	need := size + int64(align)
-	if n := len(a.holes); n > 0 {
-		if last := a.holes[n-1]; last.addr+uint64(last.size) == a.end {
-			need = max(Step, need-last.size)
-		}
+	if last > 0 {
+		need = max(Step, need-last)
 	}
 	need = (need + Step - 1) &^ (Step - 1)
+	least := int64(-start&(align-1)) + size - last
 	if uint64(need) > math.MaxUint64-a.end {
 		a.obs.RegionRefused(need)
 		return false
 	}
+	if a.o.Limit > 0 {
+		need = min(need, (a.o.Limit-a.stats.Pool)&^(Alignment-1))
+	}
+	if need < least || !a.o.Card.Hold(need) {
+		// A whole step is too much; what the request needs may be had.
+		if need = least; a.o.Limit > 0 && need > a.o.Limit-a.stats.Pool || !a.o.Card.Hold(need) {
+			a.obs.RegionRefused(need)
+			return false
+		}
+	}
 	a.obs.RegionTaken(a.end, need, need)
-	at := a.end
+	h := a.table.Add(a.end, need)
 	a.end += uint64(need)
 	a.stats.Pool += need
 	a.stats.PeakPool = a.stats.Pool
-	a.put(span{at, need})
+	if a.tail != none {
+		a.table.Link(a.tail, h)
+	}
+	a.tail = h
+	a.release(h)
 	return true
 }
 
-// cut takes [addr, addr+size) out of hole i.
-func (a *Allocator) cut(i int, addr uint64, size int64) {
-	h := a.holes[i]
-	before := span{h.addr, int64(addr - h.addr)}
-	after := span{addr + uint64(size), h.size - before.size - size}
+// cut takes size bytes at the first aligned address out of free chunk h and
+// returns their handle.
+func (a *Allocator) cut(h uint32, size int64, align uint64) uint32 {
+	addr := a.table.Chunks[h].Addr
+	listed := true // h is in the set under addr
+	if pad := int64(-addr & (align - 1)); pad > 0 {
+		rest := a.split(h, pad)
+		a.free.Change(addr, addr, pad, h)
+		h, listed = rest, false
+	}
+	if a.table.Chunks[h].Size == size {
+		if listed {
+			a.free.Remove(addr)
+		}
+		return h
+	}
+	rest := a.split(h, size)
+	c := &a.table.Chunks[rest]
+	if listed {
+		a.free.Change(addr, c.Addr, c.Size, rest)
+	} else {
+		a.free.Insert(c.Addr, c.Size, rest)
+	}
+	return h
+}
+
+func (a *Allocator) split(h uint32, size int64) uint32 {
+	rest := a.table.Split(h, size)
+	if a.tail == h {
+		a.tail = rest
+	}
+	return rest
+}
+
+// release puts a free chunk into the set and joins it to those that touch it.
+func (a *Allocator) release(h uint32) {
+	c := &a.table.Chunks[h]
+	c.ID = 0
+	next, prev := a.unused(c.Next), a.unused(c.Prev)
 	switch {
-	case before.size > 0 && after.size > 0:
-		a.holes[i] = before
-		a.holes = slices.Insert(a.holes, i+1, after)
-	case before.size > 0:
-		a.holes[i] = before
-	case after.size > 0:
-		a.holes[i] = after
+	case prev != none:
+		if next != none {
+			a.free.Remove(a.table.Chunks[next].Addr)
+			a.merge(h, next)
+		}
+		a.merge(prev, h)
+		p := &a.table.Chunks[prev]
+		a.free.Change(p.Addr, p.Addr, p.Size, prev)
+	case next != none:
+		at := a.table.Chunks[next].Addr
+		a.merge(h, next)
+		a.free.Change(at, c.Addr, c.Size, h)
 	default:
-		a.holes = slices.Delete(a.holes, i, i+1)
+		a.free.Insert(c.Addr, c.Size, h)
 	}
 }
 
-// put adds a hole and joins it to those that touch it.
-func (a *Allocator) put(s span) {
-	i, _ := slices.BinarySearchFunc(a.holes, s.addr, func(h span, addr uint64) int {
-		if h.addr < addr {
-			return -1
-		}
-		return 1
-	})
-	joinsNext := i < len(a.holes) && s.addr+uint64(s.size) == a.holes[i].addr
-	joinsPrev := i > 0 && a.holes[i-1].addr+uint64(a.holes[i-1].size) == s.addr
-	switch {
-	case joinsPrev && joinsNext:
-		a.holes[i-1].size += s.size + a.holes[i].size
-		a.holes = slices.Delete(a.holes, i, i+1)
-	case joinsPrev:
-		a.holes[i-1].size += s.size
-	case joinsNext:
-		a.holes[i] = span{s.addr, s.size + a.holes[i].size}
-	default:
-		a.holes = slices.Insert(a.holes, i, s)
+func (a *Allocator) merge(left, right uint32) {
+	if a.tail == right {
+		a.tail = left
 	}
+	a.table.Merge(left, right)
+}
+
+func (a *Allocator) unused(h uint32) uint32 {
+	if h != none && a.table.Chunks[h].InUse() {
+		return none
+	}
+	return h
 }
 
 // Free implements alloc.Allocator.
@@ -194,14 +241,13 @@ func (a *Allocator) Free(addr uint64) error {
 	if addr == 0 {
 		return nil
 	}
-	b, ok := a.blocks[addr]
-	if !ok {
+	h := a.table.At(addr)
+	if h == none || !a.table.Chunks[h].InUse() {
 		return fmt.Errorf("allocator %s: %s was asked to be freed, but no block starts there",
-			a.name, strconv.FormatUint(addr, 16))
+			a.o.Name, strconv.FormatUint(addr, 16))
 	}
-	delete(a.blocks, addr)
-	a.stats.InUse -= b.size
-	a.put(span{addr, b.size})
+	a.stats.InUse -= a.table.Chunks[h].Size
+	a.release(h)
 	return nil
 }
 
@@ -210,9 +256,7 @@ func (a *Allocator) Stats() alloc.Stats {
 	s := a.stats
 	s.PeakAllocated = s.PeakInUse
 	s.NextRegion = Step
-	for _, h := range a.holes {
-		s.LargestFree = max(s.LargestFree, h.size)
-	}
+	s.LargestFree = a.free.Largest()
 	return s
 }
 
@@ -224,30 +268,36 @@ func (a *Allocator) ClearStats() {
 }
 
 // ChunkMap implements alloc.Allocator: the heap is one region.
-func (a *Allocator) ChunkMap() event.ChunkMap {
-	if a.end == a.base {
-		return event.ChunkMap{}
-	}
-	chunks := make([]event.Chunk, 0, len(a.blocks)+len(a.holes))
-	for addr, b := range a.blocks {
-		chunks = append(chunks, event.Chunk{Address: addr, Size: b.size, Requested: b.requested, InUse: true})
-	}
-	for _, h := range a.holes {
-		chunks = append(chunks, event.Chunk{Address: h.addr, Size: h.size})
-	}
-	slices.SortFunc(chunks, func(x, y event.Chunk) int {
-		if x.Address < y.Address {
-			return -1
-		}
-		return 1
-	})
-	return event.ChunkMap{{Address: a.base, Size: int64(a.end - a.base), Chunks: chunks}}
-}
+func (a *Allocator) ChunkMap() event.ChunkMap { return a.table.Map() }
 
 // Close implements alloc.Allocator.
 func (a *Allocator) Close() {
 	if a.end > a.base {
+		a.o.Card.Hold(-a.stats.Pool)
 		a.obs.RegionGiven(a.base, int64(a.end-a.base))
 	}
-	*a = *New(Options{Name: a.name, Base: a.base, Observer: a.obs})
+	*a = *New(a.o)
+}
+
+// Check verifies the invariants. It is for tests.
+func (a *Allocator) Check() error {
+	if err := a.table.Check(); err != nil {
+		return err
+	}
+	at, free := a.base, 0
+	for h := a.table.At(a.base); h != none; h = a.table.Chunks[h].Next {
+		c := &a.table.Chunks[h]
+		at += uint64(c.Size)
+		if c.InUse() {
+			continue
+		}
+		free++
+		if a.unused(c.Next) != none {
+			return fmt.Errorf("free chunks at %x and behind it are not merged", c.Addr)
+		}
+	}
+	if at != a.end || free != a.free.Len() {
+		return fmt.Errorf("the chunks end at %x, the heap at %x; %d chunks are free, %d listed", at, a.end, free, a.free.Len())
+	}
+	return nil
 }

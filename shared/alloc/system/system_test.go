@@ -4,24 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/check"
 	"tideline/shared/alloc/system"
 )
-
-type watch struct {
-	alloc.NoObserver
-	j *check.Judge
-}
-
-func (w watch) RegionTaken(addr uint64, asked, received int64) {
-	w.j.Emit(&event.Event{Kind: event.RegionAdd, Address: addr, Size: received, Requested: asked})
-}
-
-func (w watch) RegionGiven(addr uint64, bytes int64) {
-	w.j.Emit(&event.Event{Kind: event.RegionRemove, Address: addr, Size: bytes})
-}
 
 func TestFirstFit(t *testing.T) {
 	a := system.New(system.Options{})
@@ -65,50 +51,81 @@ func TestFirstFit(t *testing.T) {
 	}
 }
 
+func subject(d check.Draw) check.Subject {
+	o := system.Options{}
+	if d.Draw(2) == 0 {
+		o.Limit = 1 + int64(d.Draw(32<<20))
+	}
+	if d.Draw(2) == 0 {
+		o.Card = alloc.NewCard(1 + int64(d.Draw(32<<20)))
+	}
+	return check.Subject{
+		Rules: check.Rules{Granule: system.Alignment, Limit: o.Limit}, Aligned: true,
+		New: func(obs alloc.Observer) (alloc.Allocator, error) {
+			o.Observer = obs
+			return system.New(o), nil
+		},
+	}
+}
+
 func TestRandomLivesObeyTheRules(t *testing.T) {
-	for seed := range uint64(40) {
-		rnd := rand.New(rand.NewPCG(seed, 3))
-		j := check.New(func(event.DeviceID, event.AllocatorID) check.Rules { return check.Rules{Granule: system.Alignment} }, nil)
-		a := system.New(system.Options{Observer: watch{j: j}})
-		var live []alloc.Block
-		for range 400 {
-			if rnd.IntN(5) < 3 {
-				align := int64(1) << rnd.IntN(14)
-				b, ok := a.Allocate(alloc.Request{Bytes: 1 + rnd.Int64N(1<<rnd.IntN(22)), Alignment: align})
-				if !ok || b.Address%uint64(align) != 0 {
-					t.Fatalf("seed %d: %v %+v", seed, ok, b)
-				}
-				j.Emit(&event.Event{Kind: event.Alloc, Address: b.Address, Size: b.Size, Requested: b.Requested})
-				live = append(live, b)
-			} else if len(live) > 0 {
-				i := rnd.IntN(len(live))
-				b := live[i]
-				live = append(live[:i], live[i+1:]...)
-				if err := a.Free(b.Address); err != nil {
-					t.Fatal(err)
-				}
-				j.Emit(&event.Event{Kind: event.Free, Address: b.Address, Size: b.Size})
-			}
-			if err := j.CompareMap(0, 0, a.ChunkMap()); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			pool, inUse, _, largest := a.ChunkMap().Totals()
-			if s := a.Stats(); s.Pool != pool || s.InUse != inUse || s.LargestFree != largest {
-				t.Fatalf("seed %d: stats %+v, map %d %d %d", seed, s, pool, inUse, largest)
-			}
-		}
-		for _, b := range live {
-			if err := a.Free(b.Address); err != nil {
-				t.Fatal(err)
-			}
-			j.Emit(&event.Event{Kind: event.Free, Address: b.Address, Size: b.Size})
-		}
-		a.Close()
-		if err := j.Err(); err != nil {
+	for seed := range uint64(300) {
+		d := check.Seeded(seed, 400)
+		if err := check.Life(d, subject(d)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if pool, _, _, _ := j.Totals(0, 0); pool != 0 {
-			t.Fatalf("seed %d: %d bytes were not given back", seed, pool)
 		}
 	}
 }
+
+func FuzzLives(f *testing.F) {
+	for seed := range uint64(8) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		b := make([]byte, 600)
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 4096 {
+			t.Skip("long inputs only repeat short ones")
+		}
+		d := check.Fuzzed(b)
+		if err := check.Life(d, subject(d)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestLimitIsUsedToTheLastBlock(t *testing.T) {
+	a := system.New(system.Options{Limit: 3<<20 + 100})
+	if b, ok := a.Allocate(alloc.Request{Bytes: 3 << 20}); !ok || b.Size != 3<<20 {
+		t.Fatalf("%+v %v", b, ok)
+	}
+	if _, ok := a.Allocate(alloc.Request{Bytes: 64}); !ok {
+		t.Error("the last 64 bytes of the limit are not used")
+	}
+	if _, ok := a.Allocate(alloc.Request{Bytes: 1}); ok {
+		t.Error("a block past the limit")
+	}
+	if s := a.Stats(); s.Pool != 3<<20+64 || s.Limit != 3<<20+100 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTwoHeapsShareACard(t *testing.T) {
+	card := alloc.NewCard(4 << 20)
+	a, b := system.New(system.Options{Card: card}), system.New(system.Options{Card: card})
+	if _, ok := a.Allocate(alloc.Request{Bytes: 3 << 20}); !ok {
+		t.Fatal("3 of 4 MiB do not fit")
+	}
+	if _, ok := b.Allocate(alloc.Request{Bytes: 2 << 20}); ok {
+		t.Error("the card gave more than it has")
+	}
+	a.Close()
+	if _, ok := b.Allocate(alloc.Request{Bytes: 2 << 20}); !ok {
+		t.Error("a closed heap keeps its memory")
+	}
+}
+
+func BenchmarkRandom(b *testing.B) { check.Bench(b, system.New(system.Options{}), 0, nil) }
