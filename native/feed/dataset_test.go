@@ -156,7 +156,7 @@ func TestABlockedStageIsNamed(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for name, d := range asyncChains() {
 		var f *Feed
-		f = open(t, Options{Dataset: d, Pixels: 1, Timeout: 40 * time.Millisecond, Map: func(e int32, _ []float32) (int64, error) {
+		f = open(t, Options{Dataset: d, Pixels: 1, Timeout: 300 * time.Millisecond, Map: func(e int32, _ []float32) (int64, error) {
 			if e == 7 {
 				<-f.Done()
 			}
@@ -178,9 +178,9 @@ func TestABlockedStageIsNamed(t *testing.T) {
 // A slow pipeline whose calls return is not blocked.
 func TestATimeoutIsOfOneCall(t *testing.T) {
 	f := open(t, Options{
-		Dataset: pipeline.FromSlices(6, 4).Map(0, 1).Batch(6, false), Pixels: 1, Timeout: 400 * time.Millisecond,
+		Dataset: pipeline.FromSlices(6, 4).Map(0, 1).Batch(6, false), Pixels: 1, Timeout: time.Second,
 		Map: func(int32, []float32) (int64, error) {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(250 * time.Millisecond)
 			return 0, nil
 		},
 	})

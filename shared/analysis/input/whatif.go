@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"tideline/protocol/api"
 	"tideline/shared/pipeline"
 )
 
@@ -44,6 +45,17 @@ func Changes(s pipeline.Settings, stage string) []Change {
 		add("keep what was read and mapped in host memory", func(s *pipeline.Settings) { s.Cache = true }, "input.cache=true")
 	}
 	return out
+}
+
+// ForWorkload are the Changes to a workload; Settings of them hold no more of
+// the pipeline than the workload says.
+func ForWorkload(w *api.Workload, stage string) []Change {
+	in := &w.Input
+	return Changes(pipeline.Settings{
+		Epochs: in.Repeat, OpenCost: in.OpenCost, FetchCost: in.FetchCost, Cache: in.Cache, Shuffle: in.Shuffle,
+		Interleave: pipeline.Interleave{Cycle: in.Interleave.Cycle, Block: in.Interleave.Block, Parallel: in.Interleave.Parallel},
+		Map:        pipeline.Map{Parallel: in.Map.Parallel, Cost: in.Map.Cost}, Prefetch: in.Prefetch, Batch: w.Batch,
+	}, stage)
 }
 
 // Pace is what a training loop over a pipeline comes to, in nanoseconds.
