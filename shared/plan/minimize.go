@@ -214,8 +214,11 @@ func (m *minimizer) highestRung(p *part) int64 {
 	return high / p.core.grain * p.core.grain
 }
 
-// fewRungs are tried all alike; of more, the low ones are tried more often.
-const fewRungs = 64
+// Of many rungs the low ones are asked for more often, of few the highest.
+const (
+	fewRungs   = 64
+	smallSteps = 8
+)
 
 // someRung draws a capacity above the lowest rung.
 func (m *minimizer) someRung(p *part) int64 {
@@ -228,6 +231,9 @@ func (m *minimizer) someRung(p *part) int64 {
 		return high
 	}
 	if rungs <= fewRungs {
+		if p.rungTries%4 < 2 { // small steps succeed more often
+			return high - p.core.grain*m.noise.below(min(rungs, smallSteps))
+		}
 		return low + p.core.grain*m.noise.below(rungs)
 	}
 	u := float64(m.noise.next()%(1<<20)) / (1 << 20)
