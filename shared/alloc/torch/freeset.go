@@ -7,7 +7,7 @@ import (
 
 // freeSet holds the free blocks of one arena, ordered by size, then address.
 //
-// Every power of two of sizes is cut into eight runs, which changes no order
+// Every power of two of sizes is cut into sixteen runs, which changes no order
 // and leaves most runs with a few entries: finding the best fit is a look at a
 // bitmap and at one short sorted array. A run is sorted descending, because
 // the entry that is taken most is its smallest, and goes on in further leaves
@@ -22,7 +22,7 @@ type freeSet struct {
 }
 
 const (
-	numRuns  = (55-3)*8 + 8 // the runs of sizes up to 2^64
+	numRuns  = (55-4)*16 + 16 // the runs of sizes up to 2^64
 	numWords = (numRuns + 63) / 64
 	leafSize = 32
 	// shortLeaf entries are looked through and moved one by one.
@@ -51,15 +51,15 @@ type run struct{ leaves []*leaf }
 // spot is a place in the set.
 type spot struct{ run, leaf, at int }
 
-// runOf numbers the runs: sizes of 1 to 7 granules have one each, then eight
+// runOf numbers the runs: sizes of 1 to 15 granules have one each, then sixteen
 // for every power of two.
 func runOf(size int64) int {
 	g := uint64(size) >> granuleBits
-	if g < 8 {
+	if g < 16 {
 		return int(g)
 	}
 	k := bits.Len64(g)
-	return (k-3)*8 + int(g>>(uint(k-4)&63)&7)
+	return (k-4)*16 + int(g>>(uint(k-5)&63)&15)
 }
 
 func (s *freeSet) newLeaf() *leaf {

@@ -70,7 +70,11 @@ func (a *Allocator) ask(r *Request) ask {
 	if !id.Default() {
 		p = a.private(id).pools[k]
 	}
-	return ask{r.Bytes, n, a.arenaOf(p, r.Stream), r.Stream, id}
+	ar := p.last
+	if ar == nil || ar.stream != r.Stream {
+		ar = a.arenaOf(p, r.Stream)
+	}
+	return ask{r.Bytes, n, ar, r.Stream, id}
 }
 
 // miss gets a block by other means than the free ones: in this order, by
