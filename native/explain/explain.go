@@ -14,14 +14,20 @@ import (
 	"tideline/protocol/timeline"
 	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/finding"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
+	"tideline/shared/store"
 )
 
 // Options say how to report.
 type Options struct {
 	JSON  bool
 	Width int // columns of the terminal; 0 means 80
+	// NoReruns leaves out what is found by running the workload again.
+	NoReruns bool
+	// Stop ends the reruns; nil never does.
+	Stop func() bool
 }
 
 // Explain reads a file of any supported kind and writes what it means. The
@@ -85,11 +91,11 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
-	tl := analysis.NewTimeline(s.Strings())
-	if err := s.Replay(tl); err != nil {
+	in := newReading(s.Strings())
+	if err := s.Replay(in); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	rep := fromTimeline(name, tl)
+	rep := in.report(name, &o)
 	if n := len(s.Damage()); n > 0 {
 		rep.cut = fmt.Sprintf("the file is damaged in %d places, first: %v", n, s.Damage()[0])
 	}
@@ -99,20 +105,20 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 // explainText reads the text twin of a .tideline.
 func explainText(name string, r io.Reader, w io.Writer, o Options) error {
 	strs := new(event.Strings)
-	tl := analysis.NewTimeline(strs)
-	if err := text.Read(r, strs, tl); err != nil {
+	in := newReading(strs)
+	if err := text.Read(r, strs, in); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	return fromTimeline(name, tl).write(w, o)
+	return in.report(name, &o).write(w, o)
 }
 
 // FromEvents explains a run from its events in order and their string table.
 func FromEvents(name string, events iter.Seq[*event.Event], strs *event.Strings, w io.Writer, o Options) error {
-	tl := analysis.NewTimeline(strs)
+	in := newReading(strs)
 	for e := range events {
-		tl.Emit(e)
+		in.Emit(e)
 	}
-	return fromTimeline(name, tl).write(w, o)
+	return in.report(name, &o).write(w, o)
 }
 
 // report is what will be written: of a log, the failures; of a timeline, the
@@ -121,6 +127,7 @@ type report struct {
 	name, kind string
 	failures   []failure
 	run        *analysis.Summary
+	found      []checked
 	reruns     *verifier // nil where nothing can be rerun
 	notices    []bfclog.Notice
 	cut        string
@@ -133,13 +140,47 @@ type failure struct {
 	reruns   *verifier // of the failure that ended the run
 }
 
-func fromTimeline(name string, tl *analysis.Timeline) *report {
-	rep := &report{name: name, kind: "tideline", run: tl.Summary()}
+// reading takes a run's events twice: as sums, and as a timeline that findings
+// are made from.
+type reading struct {
+	sums  *analysis.Timeline
+	tl    *store.Timeline
+	batch []event.Event
+}
+
+func newReading(strs *event.Strings) *reading {
+	return &reading{sums: analysis.NewTimeline(strs), tl: store.New(strs), batch: make([]event.Event, 0, 1024)}
+}
+
+// Emit implements event.Sink.
+func (r *reading) Emit(e *event.Event) {
+	r.sums.Emit(e)
+	if r.batch = append(r.batch, *e); len(r.batch) == cap(r.batch) {
+		r.flush()
+	}
+}
+
+func (r *reading) flush() {
+	r.tl.Append(r.batch)
+	r.batch = r.batch[:0]
+}
+
+func (r *reading) report(name string, o *Options) *report {
+	r.flush()
+	rep := &report{name: name, kind: "tideline", run: r.sums.Summary()}
 	for i := range rep.run.Failures {
 		f := &rep.run.Failures[i]
 		rep.failures = append(rep.failures, failure{Reading: f.Reading, recorded: f})
 	}
-	if rep.reruns = verify(rep.run); rep.reruns != nil {
+	found := finding.Of(r.tl)
+	if o.NoReruns {
+		for _, f := range found {
+			rep.found = append(rep.found, checked{Finding: f})
+		}
+		return rep
+	}
+	rep.found = check(rep.run, found, o)
+	if rep.reruns = verify(rep.run, found, o); rep.reruns != nil {
 		rep.failures[len(rep.failures)-1].reruns = rep.reruns
 	}
 	return rep

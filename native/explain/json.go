@@ -104,6 +104,9 @@ func (rep *report) json(w *bufio.Writer) {
 		if rep.run != nil {
 			o.object("run", rep.runJSON)
 		}
+		if rep.found != nil {
+			rep.findingsJSON(o)
+		}
 		if rep.reruns != nil {
 			rep.reruns.json(o)
 		}
@@ -207,6 +210,12 @@ func (rep *report) runJSON(o *object) {
 		o.integer("peak_reserved_bytes", a.PeakReserved)
 		o.integer("num_allocs", a.Allocs)
 		o.integer("num_frees", a.Frees)
+		if a.Within != "" {
+			o.text("within", a.Within)
+		}
+		if a.ArenaUnused > 0 {
+			o.integer("peak_arena_unused_bytes", a.ArenaUnused)
+		}
 		o.object("peak_by_category", func(o *object) {
 			for c, n := range a.PeakByCategory {
 				if n > 0 {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestRunsOutOfMemoryAreExplained(t *testing.T) {
 			if r.Free.N != res.OOM.Free || r.LargestFree.N != res.OOM.Largest {
 				t.Errorf("free %d, largest %d; the allocator says %d, %d", r.Free.N, r.LargestFree.N, res.OOM.Free, res.OOM.Largest)
 			}
-			holdToReruns(t, w, verify(blind.Summary()))
+			holdToReruns(t, w, verify(blind.Summary(), nil, &Options{}))
 			got := explain(t, name, file.Bytes(), Options{})
 			t.Logf("\n%s", got)
 			for _, want := range []string{said.String() + ": ", "largest hole", "by op", "Held at that moment", "peak in use", "Verified by rerun"} {
@@ -75,24 +76,40 @@ func TestRunsOutOfMemoryAreExplained(t *testing.T) {
 	}
 }
 
-// holdToReruns runs every change that is said to have been tried, on its own.
+// holdToReruns runs every change that is said to have been tried, on its own:
+// what is offered fits, what is said not to help does not.
 func holdToReruns(t *testing.T, w api.Workload, v *verifier) {
 	t.Helper()
-	if v == nil || len(v.out) == 0 {
+	if v == nil || v.answer == nil || len(v.answer.Good)+len(v.answer.Bad) == 0 {
 		t.Fatalf("nothing was tried: %+v", v)
 	}
-	for _, x := range v.out {
+	seen := map[uint64]bool{}
+	for i, x := range slices.Concat(v.answer.Good, v.answer.Bad) {
 		changed := w.Clone()
-		if err := changed.Set(x.field, x.value); err != nil {
-			t.Fatal(err)
+		for _, c := range x.Changes {
+			if err := changed.Set(c.Field, c.Value); err != nil {
+				t.Fatal(err)
+			}
 		}
 		res, err := launch.Run(*changed, launch.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x.passed != (res.Reason == event.EndDone) || x.steps != res.Steps || x.nanos != res.Nanos || x.peak != res.Devices[1].PeakInUse {
+		if x.Passed != (res.Reason == event.EndDone) || x.Passed != (i < len(v.answer.Good)) ||
+			x.Steps != res.Steps || x.Nanos != res.Nanos || x.Peak != res.Devices[1].PeakInUse {
 			t.Errorf("said %+v; a run came to %+v", x, res)
 		}
+		var sum int64
+		for _, n := range x.ByCategory {
+			sum += n
+		}
+		if sum+x.ArenaUnused != x.Peak {
+			t.Errorf("%s: categories sum to %d, peak %d", x.Text(), sum, x.Peak)
+		}
+		if x.ID == 0 || x.Passed && seen[x.ID] {
+			t.Errorf("%s: run %x is not one of its own", x.Text(), x.ID)
+		}
+		seen[x.ID] = x.Passed
 	}
 }
 
@@ -104,15 +121,15 @@ func TestNothingIsVerifiedByAnotherRun(t *testing.T) {
 	tl := analysis.NewTimeline(&strs)
 	tl.Emit(&event.Event{Kind: event.Settings, Text: strs.ID(fine.Fields().Encode()), Step: event.NoStep})
 	growing(&strs, tl.Emit)
-	v := verify(tl.Summary())
-	if v == nil || v.unknown == "" || len(v.out) > 0 {
+	v := verify(tl.Summary(), nil, &Options{})
+	if v == nil || v.unknown == "" || v.answer != nil {
 		t.Errorf("%+v", v)
 	}
 	fine.Devices[0].Preset = "another build's"
 	tl = analysis.NewTimeline(&strs)
 	tl.Emit(&event.Event{Kind: event.Settings, Text: strs.ID(fine.Fields().Encode()), Step: event.NoStep})
 	growing(&strs, tl.Emit)
-	if v := verify(tl.Summary()); v == nil || !strings.Contains(v.unknown, "another build's") {
+	if v := verify(tl.Summary(), nil, &Options{}); v == nil || !strings.Contains(v.unknown, "another build's") {
 		t.Errorf("%+v", v)
 	}
 }

@@ -18,6 +18,7 @@ const maxShown = 3
 func (rep *report) text(w *bufio.Writer, width int) {
 	if rep.run != nil {
 		rep.runText(w, width)
+		rep.findingsText(w, width)
 	}
 	for i := range rep.failures {
 		if i == maxShown {
@@ -114,7 +115,9 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	if f.reruns != nil {
 		f.reruns.text(w, width)
 	}
-	list(w, width, "What to do (not verified by a rerun)", next)
+	if f.reruns == nil || !f.reruns.helped() { // what is verified stands for what is not
+		list(w, width, "What to do (not verified by a rerun)", next)
+	}
 }
 
 func list(w *bufio.Writer, width int, title string, items []string) {
@@ -333,6 +336,10 @@ func (rep *report) runText(w *bufio.Writer, width int) {
 		when := "at " + duration(a.PeakAt)
 		if a.Reported {
 			when = "as the log tells"
+		}
+		if a.Within != "" {
+			wrap(w, width, "  ", fmt.Sprintf("%s: within %s, whose figures contain it; its tensors take %s at most", a.Name, a.Within, event.FormatBytes(a.PeakInUse)))
+			continue
 		}
 		line := fmt.Sprintf("%s on %s: peak in use %s (%s), reserved %s", a.Name, a.Device,
 			event.FormatBytes(a.PeakInUse), when, event.FormatBytes(a.PeakReserved))

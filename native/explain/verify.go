@@ -1,8 +1,6 @@
 package explain
 
 import (
-	"bufio"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,192 +8,140 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/finding"
+	"tideline/shared/fit"
 	"tideline/shared/launch"
 )
 
-// rerun is one change of a run's settings and what came of running it again
-// with modelled times.
-type rerun struct {
-	field, value string
-	shown        string // for people, where the value is long
-	passed       bool
-	steps        int
-	peak         int64 // bytes in use, on the device that ran out
-	nanos        int64
-}
-
-// maxEvents bounds all reruns of a report together, so that a long run is
-// explained in seconds. A bound on time would make reports differ.
-const maxEvents = 6_000_000
-
-// verifier reruns one run under changed settings.
+// verifier reruns a recorded run that ended for lack of memory, and notes what
+// would have helped. Times are modelled, whatever they were in the recording;
+// memory is the same.
 type verifier struct {
 	w       *api.Workload
-	device  string // that ran out, as events name it
-	entry   int    // of the workload's devices; -1 for none
-	events  int
-	out     []rerun
+	answer  *fit.Answer
 	unknown string // why nothing was rerun
 }
 
-// verify tries what may help a run of Tideline's own that ran out of memory.
-// Nothing is tried unless a rerun without changes fails in the same place:
-// else the reruns would prove nothing about this run.
-func verify(run *analysis.Summary) *verifier {
+// verify reruns the last failure of a run, the one that ended it. It returns
+// nil where there is nothing to rerun.
+func verify(run *analysis.Summary, found []finding.Finding, o *Options) *verifier {
 	n := len(run.Failures)
 	if n == 0 || len(run.Settings) == 0 || run.End != event.EndOutOfMemory || run.Failures[n-1].Reading == nil {
 		return nil
 	}
-	v := &verifier{device: run.Failures[n-1].Reading.Device}
-	w, problems := api.FromFields(run.Settings)
-	if len(problems) == 0 {
-		problems = w.Validate(launch.Known())
-	}
-	if len(problems) > 0 {
-		v.unknown = "it was not rerun: " + problems[0].String()
+	last := &run.Failures[n-1]
+	v := new(verifier)
+	if v.w, v.unknown = workloadOf(run.Settings); v.w == nil {
 		return v
 	}
-	v.w = w
-	v.entry = v.entryOf()
-	last := &run.Failures[n-1]
-	base, ok := v.run(w)
+	p := &fit.Prober{Device: shortDevice(last.Reading.Device), Stop: o.Stop}
+	base, ok := p.Try(v.w)
 	switch {
 	case !ok:
 		v.unknown = "it is too long to be rerun here"
+		return v
 	case base.OOM == nil || base.Steps != int(last.Step) || base.OOM.Requested != last.Reading.Requested.N:
 		v.unknown = "a rerun with modelled times does not fail in the same place, so nothing was tried"
-	default:
-		v.settings(last.Reading)
-		v.batches()
+		return v
+	}
+	q := fit.Question{Workload: v.w, First: v.limits(last.Reading)}
+	for i := range found {
+		if found[i].ID == finding.OutOfMemory {
+			q.First, q.Leak = append(q.First, found[i].Try...), found[i].Kind == "leak"
+		}
+	}
+	v.answer, ok = p.Ask(q, nil)
+	if !ok {
+		v.unknown = "it is too long to be rerun here"
 	}
 	return v
 }
 
-// entryOf finds the entry of the workload whose logical device ran out.
-func (v *verifier) entryOf() int {
-	_, number, _ := strings.Cut(v.device, "GPU:")
-	gpu, err := strconv.Atoi(number)
-	if err != nil {
-		return -1
+// workloadOf makes a workload of a run's settings, or says why it cannot.
+func workloadOf(settings event.Fields) (*api.Workload, string) {
+	w, problems := api.FromFields(settings)
+	if len(problems) == 0 {
+		problems = w.Validate(launch.Known())
 	}
-	for i := range v.w.Devices {
-		gpu -= max(1, len(v.w.Devices[i].Logical))
-		if gpu < 0 {
-			return i
-		}
+	if len(problems) > 0 {
+		return nil, "it was not rerun: " + problems[0].String()
 	}
-	return -1
+	return w, ""
 }
 
-// settings tries what changes neither the model nor its batches.
-func (v *verifier) settings(r *analysis.Reading) {
-	if v.entry >= 0 {
-		d := &v.w.Devices[v.entry]
-		at := "devices." + strconv.Itoa(v.entry) + "."
-		switch {
-		case d.MemoryLimit > 0 && r.Obtainable.Known && r.Obtainable.N > d.MemoryLimit:
-			v.try(at+"memory_limit", strconv.FormatInt(r.Obtainable.N>>20, 10)+"MiB")
-		case d.MemoryLimit == 0 && len(d.Logical) == 0:
-			v.try(at+"growth", strconv.FormatBool(!d.Growth))
-		}
+// shortDevice is a device's name as reruns have it.
+func shortDevice(name string) string {
+	if i := strings.LastIndex(name, "/device:"); i >= 0 {
+		return "/" + name[i+len("/device:"):]
 	}
-	if v.w.Mode == api.Eager {
-		v.try("mode", string(api.Graph))
-	}
+	return name
 }
 
-// batches tries smaller ones, until one passes.
-func (v *verifier) batches() {
-	for _, part := range [][2]int{{3, 4}, {1, 2}, {1, 4}, {1, 8}} {
-		list := make([]string, len(v.w.Batch))
-		for i, n := range v.w.Batch {
-			list[i] = strconv.Itoa(max(1, n*part[0]/part[1]))
-		}
-		value := strings.Join(list, ",")
-		if len(list) > 1 {
-			value = "[" + value + "]"
-		}
-		passed := v.try("batch", value)
-		if n := len(v.out); n > 0 && len(list) > 6 && v.out[n-1].value == value {
-			v.out[n-1].shown = fmt.Sprintf("batch x %d/%d, of every step", part[0], part[1])
-		}
-		if passed {
-			return
-		}
+// limits is the memory limit that the device could bear, where one was set and
+// is lower.
+func (v *verifier) limits(r *analysis.Reading) []finding.Change {
+	i := fit.Entry(v.w, shortDevice(r.Device))
+	if i < 0 || v.w.Devices[i].MemoryLimit == 0 || !r.Obtainable.Known || r.Obtainable.N <= v.w.Devices[i].MemoryLimit {
+		return nil
 	}
+	return []finding.Change{{Field: "devices." + strconv.Itoa(i) + ".memory_limit", Value: strconv.FormatInt(r.Obtainable.N>>20, 10) + "MiB"}}
 }
 
-// try reruns with one field changed and says whether that passes.
-func (v *verifier) try(field, value string) bool {
-	w := v.w.Clone()
-	if w.Set(field, value) != nil || len(w.Validate(launch.Known())) > 0 {
-		return false
-	}
-	w.Defaults()
-	if slices.Equal(w.Fields(), v.w.Fields()) {
-		return false
-	}
-	res, ok := v.run(w)
-	if !ok {
-		return false
-	}
-	x := rerun{field: field, value: value, passed: res.Reason == event.EndDone, steps: res.Steps, nanos: res.Nanos}
-	for _, d := range res.Devices {
-		if strings.HasSuffix(v.device, strings.TrimPrefix(d.Name, "/")) {
-			x.peak = d.PeakInUse
-		}
-	}
-	v.out = append(v.out, x)
-	return x.passed
+// checked is a finding with what came of its remedies.
+type checked struct {
+	finding.Finding
+	base   *fit.Trial
+	better []*fit.Trial
+	worse  []*fit.Trial
 }
 
-// run is false when the bound on events ended it.
-func (v *verifier) run(w *api.Workload) (launch.Result, bool) {
-	res, err := launch.Run(*w, launch.Options{
-		Sink: event.SinkFunc(func(*event.Event) { v.events++ }),
-		Stop: func() bool { return v.events > maxEvents },
-	})
-	return res, err == nil && res.Reason != event.EndStopped
-}
-
-// text lists what passed with its cost, and names what did not.
-func (v *verifier) text(w *bufio.Writer, width int) {
-	if v.unknown != "" {
-		fmt.Fprintln(w)
-		wrap(w, width, "", "Nothing is verified: "+v.unknown+".")
-		return
+// check reruns what findings suggest for a run that came to its end.
+func check(run *analysis.Summary, found []finding.Finding, o *Options) []checked {
+	out := make([]checked, len(found))
+	var w *api.Workload
+	if len(run.Settings) > 0 && run.Ended && run.End == event.EndDone {
+		w, _ = workloadOf(run.Settings)
 	}
-	var good, bad []string
-	for _, x := range v.out {
-		set := x.shown
-		if set == "" {
-			set = x.field + "=" + x.value
-		}
-		if !x.passed {
-			bad = append(bad, fmt.Sprintf("%s (fails in step %d)", set, x.steps+1))
+	for i := range found {
+		out[i].Finding = found[i]
+		if w == nil || found[i].Severity == finding.Note || len(found[i].Try) == 0 {
 			continue
 		}
-		good = append(good, fmt.Sprintf("%s: all %s, peak %s, %s modelled", set, plural(int64(x.steps), "step"), bytesOf(x.peak), duration(x.nanos)))
+		p := &fit.Prober{Device: found[i].Device, Stop: o.Stop}
+		if p.Device == "" {
+			p.Device = "/GPU:0"
+		}
+		base, trials, ok := p.Compare(w, found[i].Try, func(base, t *fit.Trial) bool { return fit.Helps(found[i].ID, base, t) })
+		if !ok || base == nil || !base.Passed || base.Steps != int(run.Steps) {
+			continue
+		}
+		out[i].base = base
+		for _, t := range trials {
+			if fit.Helps(found[i].ID, base, t) {
+				out[i].better = append(out[i].better, t)
+			} else {
+				out[i].worse = append(out[i].worse, t)
+			}
+		}
 	}
-	list(w, width, "Verified by rerun", good)
-	if len(bad) > 0 {
-		fmt.Fprintln(w)
-		wrap(w, width, "", "Rerun as well, and no help: "+strings.Join(bad, ", ")+".")
-	}
+	return out
 }
 
-func (v *verifier) json(o *object) {
-	if v.unknown != "" {
-		o.text("not_rerun", v.unknown)
-		return
+// shownChange is a rerun's changes, without long lists of batches.
+func shownChange(t *fit.Trial) string {
+	words := make([]string, len(t.Changes))
+	for i, c := range t.Changes {
+		words[i] = c.String()
+		if list := strings.Split(c.Value, ","); len(list) > 6 {
+			sizes := slices.Clone(list)
+			words[i] = c.Field + "=" + sizes[0] + ",…," + sizes[len(sizes)-1]
+		}
+		switch {
+		case strings.HasSuffix(c.Field, ".held"):
+			words[i] += " (nobody else on the card)"
+		case c.Field == "keep" && c.Value == "":
+			words[i] += " (nothing is kept)"
+		}
 	}
-	o.array("reruns", len(v.out), func(i int, o *object) {
-		x := &v.out[i]
-		o.text("field", x.field)
-		o.text("value", x.value)
-		o.member("passed", strconv.FormatBool(x.passed))
-		o.integer("steps", int64(x.steps))
-		o.integer("peak_in_use_bytes", x.peak)
-		o.integer("duration_ns", x.nanos)
-	})
+	return strings.Join(words, " ")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tideline/protocol/api"
+	"tideline/shared/analysis/finding"
 )
 
 // Question is a workload that did not do well, and what to ask about it.
@@ -21,8 +22,9 @@ type Question struct {
 type Answer struct {
 	Base *Trial // unchanged
 	Need *Trial // without a bound on its memory; nil where that cannot be run
-	Good []*Trial
-	Bad  []*Trial
+	// Good passed: what the findings suggest first, the rest by the time that
+	// a sample takes. Bad did not.
+	Good, Bad []*Trial
 	// Batch is the largest batch that passes, verified at its neighbour; its
 	// Value is 0 when none does.
 	Batch Found
@@ -57,6 +59,12 @@ func (p *Prober) Ask(q Question, each func(*Trial) bool) (*Answer, bool) {
 		a.pairs()
 	}
 	a.out.Cut = a.ended || p.Over()
+	slices.SortStableFunc(a.out.Good, func(x, y *Trial) int {
+		if c := cmp.Compare(a.rank(x), a.rank(y)); c != 0 || a.rank(x) == 0 {
+			return c
+		}
+		return cmp.Compare(x.NanosPerSample(), y.NanosPerSample())
+	})
 	return a.out, true
 }
 
@@ -66,6 +74,14 @@ type asking struct {
 	each  func(*Trial) bool
 	out   *Answer
 	ended bool
+}
+
+// rank is 0 for what the findings suggest, 1 for the rest.
+func (a *asking) rank(t *Trial) int {
+	if len(t.Changes) == 1 && slices.Contains(a.q.First, t.Changes[0]) {
+		return 0
+	}
+	return 1
 }
 
 func (a *asking) try(changes ...Change) *Trial {
@@ -93,10 +109,14 @@ func (a *asking) singles() {
 		list = append(list, Remedies(a.q.Workload, Entry(a.q.Workload, a.p.Device))...)
 	}
 	seen := map[Change]bool{}
+	parts := false // fewer parts passed already, and more only cost time
 	for _, c := range list {
-		if !seen[c] {
-			seen[c] = true
-			a.try(c)
+		if seen[c] || parts && c.Field == "train.microbatches" {
+			continue
+		}
+		seen[c] = true
+		if t := a.try(c); t != nil && t.Passed && c.Field == "train.microbatches" {
+			parts = true
 		}
 	}
 }
@@ -150,29 +170,57 @@ func (a *asking) pairs() {
 	}
 }
 
-// Compare reruns a workload that passes with each of some changes, and with all
-// of them that differ in field together, and keeps what came through. It is how
-// the remedy of a finding about time or waste is verified.
-func (p *Prober) Compare(w *api.Workload, changes []Change) (base *Trial, out []*Trial, ok bool) {
+// Compare reruns a workload that passes with each of some changes, and then
+// with those together that helped by themselves, or with all if none did. It
+// is how the remedy of a finding about time or waste is verified. The answer is
+// false when the unchanged workload could not be rerun, and the list empty when
+// it does not pass.
+func (p *Prober) Compare(w *api.Workload, changes []Change, helps func(base, t *Trial) bool) (base *Trial, out []*Trial, ok bool) {
 	base, ok = p.Try(w)
 	if !ok || !base.Passed {
 		return base, nil, ok
 	}
-	var together []Change
+	var good []Change
 	for _, c := range changes {
 		t, ran := p.Try(w, c)
 		if !ran || !t.Passed {
 			continue
 		}
 		out = append(out, t)
-		if !slices.ContainsFunc(together, func(x Change) bool { return x.Field == c.Field }) {
-			together = append(together, c)
+		if helps(base, t) {
+			good = append(good, c)
 		}
 	}
-	if len(together) > 1 {
+	if len(good) == 0 {
+		good = changes
+	}
+	if together := oneEach(good); len(together) > 1 {
 		if t, ran := p.Try(w, together...); ran && t.Passed {
 			out = append(out, t)
 		}
 	}
 	return base, out, true
+}
+
+// oneEach keeps the last value of each field: the strongest is suggested last.
+func oneEach(list []Change) (out []Change) {
+	for _, c := range list {
+		if i := slices.IndexFunc(out, func(x Change) bool { return x.Field == c.Field }); i >= 0 {
+			out[i] = c
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// Helps says whether a rerun did what a finding is about: less time where it
+// costs time, less memory where it costs that, by at least a hundredth.
+func Helps(id finding.ID, base, t *Trial) bool {
+	switch id {
+	case finding.InputBound, finding.Copies:
+		return t.Nanos < base.Nanos-base.Nanos/100
+	default:
+		return t.Peak < base.Peak-base.Peak/100
+	}
 }

@@ -49,10 +49,10 @@ func Unbounded(w *api.Workload, known api.Known) (*api.Workload, bool) {
 	any := false
 	for i := range x.Devices {
 		d := &x.Devices[i]
-		if kindOf(d) != "gpu" || len(d.Logical) > 0 || d.Virtual > 0 {
+		if kindOf(d) != "gpu" || len(d.Logical) > 1 || d.Virtual > 0 {
 			return nil, false
 		}
-		d.MemoryLimit, d.Growth, d.Unified, d.Fraction = 0, false, true, api.MaxFraction
+		d.MemoryLimit, d.Logical, d.Growth, d.Unified, d.Fraction = 0, nil, false, true, api.MaxFraction
 		any = true
 	}
 	return x, any && len(x.Validate(known)) == 0

@@ -16,7 +16,7 @@ func Remedies(w *api.Workload, entry int) (out []Change) {
 		d := &w.Devices[entry]
 		switch {
 		case d.MemoryLimit > 0:
-			add(at(entry, "memory_limit"), "")
+			add(at(entry, "memory_limit"), strconv.FormatInt(2*d.MemoryLimit, 10))
 		case len(d.Logical) == 0:
 			add(at(entry, "growth"), strconv.FormatBool(!d.Growth))
 		}
@@ -77,10 +77,6 @@ func trainRemedies(w *api.Workload) (out []Change) {
 		if n > t.Microbatches {
 			add("train.microbatches", strconv.Itoa(n))
 		}
-	}
-	switch t.Optimizer {
-	case "adam", "adamw", "amsgrad", "":
-		add("train.optimizer", "sgd")
 	}
 	return out
 }
