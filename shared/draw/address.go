@@ -54,9 +54,12 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 	s := addressScale{l.H, low, high}
 	_, last := tl.Span()
 	end := v.x(last) + 1
-	for _, g := range p.Regions() {
-		if g.Added < v.T1 && g.Removed > v.T0 && g.Offset < high && g.Offset+g.Size > low {
-			c.rect(v.x(g.Added), s.y(g.Offset+g.Size), min(v.x(g.Removed), end), s.y(g.Offset), r.palette.hole)
+	for i, g := range p.Regions() {
+		if g.Offset < high && g.Offset+g.Size > low {
+			y0, y1 := s.y(g.Offset+g.Size), s.y(g.Offset)
+			p.Holds(i, v.Window(), func(added, removed int64) {
+				c.rect(v.x(added), y0, min(v.x(removed), end), y1, r.palette.hole)
+			})
 		}
 	}
 	if showsTiles(p, v) {

@@ -156,12 +156,10 @@ func (c *column) address(h *Hit) {
 	if h.Kind == AllocHit {
 		return
 	}
-	for _, g := range p.Regions() {
-		if g.Added <= c.t0 && c.t0 < g.Removed && mid >= g.Offset && mid < g.Offset+g.Size {
-			h.Kind = HoleHit
-			h.Size = min(above, g.Offset+g.Size) - max(below, g.Offset)
-			return
-		}
+	if i := p.RegionAt(mid, c.t0); i >= 0 {
+		g := &p.Regions()[i]
+		h.Kind = HoleHit
+		h.Size = min(above, g.Offset+g.Size) - max(below, g.Offset)
 	}
 }
 

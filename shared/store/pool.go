@@ -108,12 +108,21 @@ type Pool struct {
 	reserved numbers
 	regions  []Region
 	active   []int32 // regions held now, ascending by address
+	gone     table   // address -> the region that was removed from there last
 	layout   int64   // bytes
 	used     int64   // of them, as far as blocks ever reached
 	lastReg  int32   // that held the last address
 	tiles    tiles
 	refused  int
 	seen     uint32 // a bit for each category that a block ever had
+}
+
+// Planned reports whether the pool is an arena of planned execution: a block of
+// another pool of the same device, with tensors at places that were worked out
+// before.
+func (p *Pool) Planned() bool {
+	kind, _ := p.Facts.Get("kind")
+	return kind == "planned"
 }
 
 // The columns of allocations, whose index is the row.
@@ -131,14 +140,17 @@ const (
 )
 
 // Region is one piece of memory that the pool got from the driver, with its
-// place in the pool's compact layout, in which regions lie end to end.
+// place in the pool's compact layout, in which regions lie end to end. One that
+// went and came again at the same address and of the same size is the same
+// region: see Pool.Holds for when it was there.
 type Region struct {
-	Added   int64 // nanoseconds
-	Removed int64 // Alive while held
+	Added   int64 // nanoseconds; when it first came
+	Removed int64 // Alive while held; when it last went
 	Address uint64
 	Size    int64
 	Offset  int64 // of its first byte in the layout
 	Implied bool  // no event told of it: made up from the blocks in it
 
-	from, until int // numbers of changes of regions before it came, and before it went
+	from, until int   // numbers of changes of regions before it came, and before it went
+	turns       *rows // where it went and came again: see turn
 }

@@ -206,5 +206,10 @@ func (p *Pool) Held(c event.Category) bool { return p.seen>>(c&31)&1 != 0 }
 func (p *Pool) bytes() int64 {
 	n := p.inUse.bytes() + p.marks.bytes() + p.allocs.bytes() + p.forwards.bytes() + p.reserved.bytes() +
 		p.lives.bytes(4) + p.live.bytes() + p.blocks.bytes(48) + 4*int64(cap(p.vacant)) + p.tiles.bytes()
-	return n + int64(cap(p.regions))*64
+	for i := range p.regions {
+		if t := p.regions[i].turns; t != nil {
+			n += t.bytes()
+		}
+	}
+	return n + p.gone.bytes() + int64(cap(p.regions))*72
 }

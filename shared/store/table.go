@@ -150,9 +150,9 @@ func (p *Pool) chunkMap(live []int32, held []Region) event.ChunkMap {
 // ascending by address.
 func (p *Pool) heldIn(m Moment) []Region {
 	var held []Region
-	for _, r := range p.regions {
-		if !r.Implied && r.from < m.regions && (r.Removed == Alive || m.regions <= r.until) {
-			held = append(held, r)
+	for i := range p.regions {
+		if r := &p.regions[i]; !r.Implied && r.heldAfter(m.regions) {
+			held = append(held, *r)
 		}
 	}
 	return arrange(held, func(a, b *Region) int { return cmp.Compare(a.Address, b.Address) })

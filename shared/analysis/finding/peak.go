@@ -80,9 +80,15 @@ func (c *Composition) add(tl *store.Timeline, p *store.Pool, ids []int32) {
 // arena says whether a block is one: a region of the inner pool while the block
 // is held.
 func arena(in *store.Pool, a store.Allocation) bool {
-	return a.Category == event.Temporary && slices.ContainsFunc(in.Regions(), func(r store.Region) bool {
-		return r.Address == a.Address && r.Added >= a.Birth && r.Added <= a.Death
-	})
+	if a.Category != event.Temporary {
+		return false
+	}
+	for i, r := range in.Regions() {
+		if r.Address == a.Address && in.AddedWithin(i, a.Birth, a.Death) {
+			return true
+		}
+	}
+	return false
 }
 
 // open puts the tensors of an arena in its place.
