@@ -3,6 +3,7 @@ package draw
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tideline/protocol/event"
@@ -109,6 +110,37 @@ func TestLayoutStacksLanesWithoutOverlap(t *testing.T) {
 	}
 	if y-4 > 400 {
 		t.Errorf("lanes end at %d of 400", y-4)
+	}
+}
+
+func TestAnArenaLiesBehindThePoolItIsIn(t *testing.T) {
+	tl := store.New(nil)
+	var es []event.Event
+	for i, x := range []struct {
+		device       event.DeviceID
+		name, within string
+	}{{1, "GPU_0_bfc", ""}, {2, "GPU_1_bfc", ""}, {1, "GPU_0_planned", "GPU_0_bfc"}, {2, "GPU_1_planned", "GPU_1_bfc"}} {
+		f := event.Fields{{Key: "name", Value: x.name}}
+		if x.within != "" {
+			f = append(f, event.Field{Key: "kind", Value: "planned"}, event.Field{Key: "within", Value: x.within})
+		}
+		d := event.Fields{{Key: "name", Value: "/GPU:" + string(rune('0'+x.device-1))}, {Key: "kind", Value: "gpu"}}
+		id := event.AllocatorID(i)
+		es = append(es,
+			event.Event{Kind: event.DeviceFacts, Device: x.device, Text: tl.Strings().ID(d.Encode())},
+			event.Event{Kind: event.AllocatorFacts, Device: x.device, Allocator: id, Text: tl.Strings().ID(f.Encode())},
+			event.Event{Kind: event.RegionAdd, Device: x.device, Allocator: id, Address: uint64(i+1) << 32, Size: 1 << 20},
+			event.Event{Kind: event.Alloc, Device: x.device, Allocator: id, Address: uint64(i+1) << 32, Size: 1 << 10, Requested: 1 << 10})
+	}
+	tl.Append(es)
+	var got []string
+	for _, l := range Layout(tl, 800, 1, 1) {
+		if l.Kind == MemoryLane {
+			got = append(got, tl.Pools()[l.Pool].Name)
+		}
+	}
+	if want := []string{"GPU_0_bfc", "GPU_0_planned", "GPU_1_bfc", "GPU_1_planned"}; !slices.Equal(got, want) {
+		t.Errorf("memory lanes of %v, want %v", got, want)
 	}
 }
 

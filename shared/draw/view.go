@@ -1,6 +1,8 @@
 package draw
 
 import (
+	"slices"
+
 	"tideline/protocol/event"
 	"tideline/shared/store"
 )
@@ -218,9 +220,34 @@ func shownPools(tl *store.Timeline) []int {
 		}
 	}
 	if accelerators != nil {
-		return accelerators
+		all = accelerators
 	}
-	return all
+	return arenasBehind(tl, all)
+}
+
+// arenasBehind puts the arenas of planned execution behind the pool of their
+// device that they lie in.
+func arenasBehind(tl *store.Timeline, list []int) []int {
+	out := make([]int, 0, len(list))
+	for _, i := range list {
+		p := tl.Pools()[i]
+		if p.Planned() {
+			continue
+		}
+		out = append(out, i)
+		for _, k := range list {
+			a := tl.Pools()[k]
+			if within, _ := a.Facts.Get("within"); a.Planned() && a.Device == p.Device && within == p.Name {
+				out = append(out, k)
+			}
+		}
+	}
+	for _, i := range list { // of a pool that is not shown, or that nobody named
+		if !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func opDevices(tl *store.Timeline) []event.DeviceID {

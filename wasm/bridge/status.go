@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"strings"
+
 	"tideline/protocol/event"
 	"tideline/shared/draw"
 	"tideline/shared/store"
@@ -271,10 +273,16 @@ func laneKey(l *draw.Lane) string {
 
 func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 	switch l.Kind {
-	case draw.MemoryLane:
-		return "Memory", poolWords(tl, tl.Pools()[l.Pool])
-	case draw.AddressLane:
-		return "Addresses", poolWords(tl, tl.Pools()[l.Pool])
+	case draw.MemoryLane, draw.AddressLane:
+		p := tl.Pools()[l.Pool]
+		name, sub = "Memory", poolWords(tl, p)
+		if l.Kind == draw.AddressLane {
+			name = "Addresses"
+		}
+		if p.Planned() { // the block around it is a temporary of the pool above
+			name = "Arena " + strings.ToLower(name)
+		}
+		return name, sub
 	case draw.OpLane:
 		return "Ops", short(tl.Device(l.Device).Name)
 	case draw.TransferLane:
@@ -286,11 +294,11 @@ func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 }
 
 // poolWords names a pool by its device, and by itself where the device has
-// several.
+// several. An arena of planned execution is named by its lane.
 func poolWords(tl *store.Timeline, p *store.Pool) string {
 	name := short(tl.Device(p.Device).Name)
 	for _, o := range tl.Pools() {
-		if o != p && o.Device == p.Device {
+		if o != p && o.Device == p.Device && !o.Planned() && !p.Planned() {
 			return name + " · " + p.Name
 		}
 	}
