@@ -4,13 +4,14 @@ import (
 	"strconv"
 	"strings"
 
+	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/zoo"
 )
 
-// Info is what the page offers to choose from: models with their layers, cards
-// and demos, numbered from 0.
+// Info is what the page offers to choose from: models with their layers and
+// usual sizes, cards, environment variables and demos, numbered from 0.
 func (s *Session) Info() string {
 	var f event.Fields
 	put := func(list string, i int, name, value string) {
@@ -20,12 +21,24 @@ func (s *Session) Info() string {
 		put("models", i, "name", m.Name)
 		put("models", i, "title", m.Title)
 		put("models", i, "layers", strings.Join(layers(m.Name), " "))
+		put("models", i, "kind", m.Kind.String())
+		if m.Image.Default > 0 {
+			put("models", i, "image", strconv.Itoa(m.Image.Default))
+		}
+		if m.Sequence.Default > 0 {
+			put("models", i, "sequence", strconv.Itoa(m.Sequence.Default))
+		}
 	}
-	presets := device.Presets()
-	for i := range presets {
-		put("presets", i, "name", presets[i].Name)
-		put("presets", i, "title", one(presets[i].Title))
+	n := 0
+	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
+		for i := range list {
+			put("presets", n, "name", list[i].Name)
+			put("presets", n, "title", one(list[i].Title))
+			put("presets", n, "kind", strings.ToLower(list[i].Type))
+			n++
+		}
 	}
+	put("env", 0, "names", strings.Join(api.EnvNames, " "))
 	for i, d := range demos {
 		put("demos", i, "id", d.id)
 		put("demos", i, "title", d.title)

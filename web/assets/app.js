@@ -7,7 +7,7 @@ import { Engine } from "./engine.js";
 import { watchKeys, watchMinimap, watchPlots, watchSplitter } from "./gestures.js";
 import { describe } from "./files.js";
 import { encode, parse } from "./fields.js";
-import { Knobs, nest } from "./knobs.js";
+import { Knobs, label, nest } from "./knobs.js";
 import { Lanes } from "./lanes.js";
 import * as link from "./link.js";
 import { Runner } from "./runner.js";
@@ -920,7 +920,7 @@ class App {
 }
 
 function rerunName(knobs, current) {
-  const what = knobs.list?.map(([k, , b]) => `${k.split(".").at(-1).replaceAll("_", " ")} ${b ?? "off"}`).join(", ");
+  const what = knobs.list?.filter(([k]) => k !== "train.learning_rate").map(([k, , b]) => `${label(k)} ${b}`).join(", ");
   const fields = knobs.collect();
   const name = fields.get("name") || fields.get("model");
   return what ? `${name}: ${what}` : `${name}, again`;
