@@ -1,92 +1,31 @@
 package torch_test
 
 import (
-	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/torch"
+	"tideline/shared/alloc/torch/random"
 )
 
-// benchOp frees what slot holds where bytes is 0, else fills the slot.
-type benchOp struct {
-	slot   int32
-	stream int32
-	bytes  int64
+// player plays a random trace long enough that every segment is there.
+func warmPlayer(tb testing.TB, settings string, shape random.Shape) *random.Player {
+	tb.Helper()
+	trace, err := random.Make(shape)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := random.NewPlayer(trace, withSettings(tb, nil, settings, torch.Options{}))
+	if err := p.Play(200_000); err != nil {
+		tb.Fatal(err)
+	}
+	return p
 }
 
-// randomTrace draws n operations that keep about live blocks alive: log-uniform
-// sizes between the bounds, random victims.
-func randomTrace(n, live int, least, most float64, streams int) []benchOp {
-	rnd := rand.New(rand.NewPCG(20261130, uint64(n+live)))
-	ops := make([]benchOp, 0, n)
-	free := make([]int32, 0, live)
-	for i := range live {
-		free = append(free, int32(live-1-i))
-	}
-	used := make([]int32, 0, live)
-	for len(ops) < n {
-		// Full: free one; otherwise fill up first, then a coin.
-		if len(free) == 0 || len(used) > live*49/50 && rnd.IntN(2) == 0 {
-			i := rnd.IntN(len(used))
-			s := used[i]
-			used[i] = used[len(used)-1]
-			used = used[:len(used)-1]
-			free = append(free, s)
-			ops = append(ops, benchOp{slot: s})
-			continue
-		}
-		s := free[len(free)-1]
-		free = free[:len(free)-1]
-		used = append(used, s)
-		bytes := int64(least * math.Exp(rnd.Float64()*math.Log(most/least)))
-		ops = append(ops, benchOp{s, int32(rnd.IntN(streams)), bytes})
-	}
-	return ops
-}
-
-func benchmarkRandom(b *testing.B, settings string, least, most float64, streams int) {
+func benchmarkRandom(b *testing.B, settings string, shape random.Shape) {
 	b.Helper()
-	const live = 4000
-	ops := randomTrace(1_000_000, live, least, most, streams)
-	s, err := torch.ParseSettings(settings)
-	if err != nil {
-		b.Fatal(err)
-	}
-	a, err := torch.New(torch.NewDevice(nil, 0), torch.Options{Settings: s})
-	if err != nil {
-		b.Fatal(err)
-	}
-	addrs := make([]uint64, live)
-	i := 0
-	do := func() {
-		op := &ops[i]
-		if i++; i == len(ops) {
-			i = 0
-		}
-		if op.bytes == 0 {
-			if err := a.Free(addrs[op.slot]); err != nil {
-				b.Fatal(err)
-			}
-			addrs[op.slot] = 0
-			return
-		}
-		if addrs[op.slot] != 0 { // left from the pass before
-			if err := a.Free(addrs[op.slot]); err != nil {
-				b.Fatal(err)
-			}
-		}
-		blk, ok := a.AllocateOn(torch.Request{Bytes: op.bytes, Stream: torch.Stream(op.stream)})
-		if !ok {
-			b.Fatal("no memory")
-		}
-		addrs[op.slot] = blk.Address
-	}
-	for range 200_000 { // the first segments come before the clock starts
-		do()
-	}
+	p := warmPlayer(b, settings, shape)
 	b.ReportAllocs()
 	b.ResetTimer()
 	// On a busy machine the mean says more about the neighbours, so the quickest
@@ -96,8 +35,8 @@ func benchmarkRandom(b *testing.B, settings string, least, most float64, streams
 	for left := b.N; left > 0; left -= stretch {
 		n := min(left, stretch)
 		start := b.Elapsed()
-		for range n {
-			do()
+		if err := p.Play(n); err != nil {
+			b.Fatal(err)
 		}
 		times = append(times, float64(b.Elapsed()-start)/float64(n))
 	}
@@ -107,32 +46,51 @@ func benchmarkRandom(b *testing.B, settings string, least, most float64, streams
 	b.ReportMetric(1e3*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Mop/s")
 }
 
-func BenchmarkRandomMillion(b *testing.B) { benchmarkRandom(b, "", 256, 64<<20, 1) }
-func BenchmarkRandomSmall(b *testing.B)   { benchmarkRandom(b, "", 64, 1<<20, 1) }
-func BenchmarkRandomLarge(b *testing.B)   { benchmarkRandom(b, "", 1<<20, 256<<20, 1) }
-func BenchmarkRandomStreams(b *testing.B) { benchmarkRandom(b, "", 256, 64<<20, 8) }
+func BenchmarkRandomMillion(b *testing.B) { benchmarkRandom(b, "", random.Shape{}) }
+
+func BenchmarkRandomSmall(b *testing.B) {
+	benchmarkRandom(b, "", random.Shape{Least: 64, Most: 1 << 20})
+}
+
+func BenchmarkRandomLarge(b *testing.B) {
+	benchmarkRandom(b, "", random.Shape{Least: 1 << 20, Most: 256 << 20})
+}
+
+func BenchmarkRandomStreams(b *testing.B) { benchmarkRandom(b, "", random.Shape{Streams: 8}) }
+
 func BenchmarkRandomMaxSplit(b *testing.B) {
-	benchmarkRandom(b, "max_split_size_mb:32", 256, 64<<20, 1)
+	benchmarkRandom(b, "max_split_size_mb:32", random.Shape{})
 }
 
 func BenchmarkRandomRounded(b *testing.B) {
-	benchmarkRandom(b, "roundup_power2_divisions:8", 256, 64<<20, 1)
+	benchmarkRandom(b, "roundup_power2_divisions:8", random.Shape{})
 }
 
 func BenchmarkRandomExpandable(b *testing.B) {
-	benchmarkRandom(b, "expandable_segments:True", 256, 64<<20, 1)
+	benchmarkRandom(b, "expandable_segments:True", random.Shape{})
 }
 
 var sink alloc.Stats
 
 func BenchmarkStats(b *testing.B) {
-	a, err := torch.New(torch.NewDevice(nil, 0), torch.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	a.AllocateOn(torch.Request{Bytes: 100})
+	a := newAllocator(b, nil, torch.Options{})
+	take(b, a, 100)
 	b.ReportAllocs()
 	for b.Loop() {
 		sink = a.Stats()
+	}
+}
+
+func TestNoOperationAllocatesOnTheHeap(t *testing.T) {
+	for _, text := range []string{"", "expandable_segments:True", "max_split_size_mb:32", "roundup_power2_divisions:8"} {
+		p := warmPlayer(t, text, random.Shape{Ops: 100_000, Live: 500, Streams: 2})
+		allocs := testing.AllocsPerRun(5, func() {
+			if err := p.Play(100_000); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > 50 { // tables that grow with new segments, now and then
+			t.Errorf("%q: %v heap allocations in 100,000 operations", text, allocs)
+		}
 	}
 }
