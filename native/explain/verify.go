@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +43,8 @@ func verify(run *analysis.Summary, found []finding.Finding, o *Options) *verifie
 		v.unknown = "a rerun with modelled times does not fail in the same place, so nothing was tried"
 		return v
 	}
-	q := fit.Question{Workload: v.w, First: v.limits(last.Reading)}
-	for i := range found {
-		if found[i].ID == finding.OutOfMemory {
-			q.First, q.Leak = append(q.First, found[i].Try...), found[i].Kind == "leak"
-		}
-	}
+	q := fit.AskAbout(v.w, found)
+	q.First = append(v.limits(last.Reading), q.First...)
 	v.answer, ok = p.Ask(q, nil)
 	if !ok {
 		v.unknown = "it is too long to be rerun here"
@@ -127,21 +122,16 @@ func check(run *analysis.Summary, found []finding.Finding, o *Options) []checked
 	return out
 }
 
-// shownChange is a rerun's changes, without long lists of batches.
+// shownChange is a rerun's changes for people.
 func shownChange(t *fit.Trial) string {
-	words := make([]string, len(t.Changes))
-	for i, c := range t.Changes {
-		words[i] = c.String()
-		if list := strings.Split(c.Value, ","); len(list) > 6 {
-			sizes := slices.Clone(list)
-			words[i] = c.Field + "=" + sizes[0] + ",…," + sizes[len(sizes)-1]
-		}
+	s := t.Short()
+	for _, c := range t.Changes {
 		switch {
 		case strings.HasSuffix(c.Field, ".held"):
-			words[i] += " (nobody else on the card)"
+			s += " (nobody else on the card)"
 		case c.Field == "keep" && c.Value == "":
-			words[i] += " (nothing is kept)"
+			s += " (nothing is kept)"
 		}
 	}
-	return strings.Join(words, " ")
+	return s
 }

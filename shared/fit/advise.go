@@ -18,6 +18,18 @@ type Question struct {
 	Leak bool
 }
 
+// AskAbout makes the question of a workload that runs out of memory from what its
+// findings say.
+func AskAbout(w *api.Workload, found []finding.Finding) Question {
+	q := Question{Workload: w}
+	for i := range found {
+		if found[i].ID == finding.OutOfMemory {
+			q.First, q.Leak = append(q.First, found[i].Try...), found[i].Kind == "leak"
+		}
+	}
+	return q
+}
+
 // Answer is what reruns of a workload that ran out of memory came to.
 type Answer struct {
 	Base *Trial // unchanged

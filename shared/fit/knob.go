@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tideline/protocol/api"
+	"tideline/shared/zoo"
 )
 
 // Knob is a number of the workload that its memory grows with.
@@ -53,12 +54,50 @@ func (k Knob) At(w *api.Workload, n int) Change {
 	return Change{Field: string(k), Value: "[" + strings.Join(words, ",") + "]"}
 }
 
-// unit is what values of the knob must be a multiple of.
-func (k Knob) unit(w *api.Workload) int {
-	if k == Batch && w.Train != nil {
-		return max(1, w.Train.Microbatches)
+// steps are the values that the knob may have: least, least+unit, … up to most.
+type steps struct{ least, unit, most int }
+
+func (k Knob) steps(w *api.Workload, most int) steps {
+	s := steps{1, 1, most}
+	if k == Batch {
+		if w.Train != nil && w.Train.Microbatches > 1 {
+			s.least, s.unit = w.Train.Microbatches, w.Train.Microbatches
+		}
+		return s
 	}
-	return 1
+	m, err := zoo.Find(w.Model)
+	if err != nil {
+		return s
+	}
+	r := m.Image
+	if k == Sequence {
+		r = m.Sequence
+	}
+	s.unit = max(1, r.Multiple)
+	s.least = (max(1, r.Min) + s.unit - 1) / s.unit * s.unit
+	s.most = min(most, r.Max)
+	return s
+}
+
+// count is how many values there are, and place the number of one, from 1.
+func (s steps) count() int      { return max(0, (s.most-s.least)/s.unit+1) }
+func (s steps) place(n int) int { return max(1, (n-s.least)/s.unit+1) }
+func (s steps) value(i int) int { return s.least + (i-1)*s.unit }
+
+// Has says whether the workload's model has this knob.
+func (k Knob) Has(w *api.Workload) bool { return k.steps(w, api.MaxBatch).count() > 0 }
+
+// Default is what the model takes where the knob is not set; 1 for the batch.
+func (k Knob) Default(w *api.Workload) int {
+	m, err := zoo.Find(w.Model)
+	switch {
+	case k == Batch || err != nil:
+		return 1
+	case k == Image:
+		return max(1, m.Image.Default)
+	default:
+		return max(1, m.Sequence.Default)
+	}
 }
 
 // Found is the largest value of a knob that fits.
@@ -70,24 +109,32 @@ type Found struct {
 }
 
 // Most finds the largest value of a knob up to a bound with which the workload
-// passes, verified there and at the next value. Values that make no workload
-// count as not fitting. False when the bounds were reached on the way.
+// passes, verified there and at the next value that the model takes. False when
+// the bounds of the prober were reached on the way, or the knob has no values.
 func (p *Prober) Most(w *api.Workload, k Knob, guess, most int, with ...Change) (Found, bool) {
-	unit := k.unit(w)
+	s := k.steps(w, most)
+	if s.count() == 0 {
+		return Found{Knob: k}, false
+	}
 	ran := map[int]*Trial{}
 	over := false
-	n := Largest(max(1, guess/unit), max(1, most/unit), func(n int) bool {
-		changes := append(slices.Clone(with), k.At(w, n*unit))
+	i := Largest(s.place(guess), s.count(), func(i int) bool {
+		n := s.value(i)
+		changes := append(slices.Clone(with), k.At(w, n))
 		t, ok := p.Try(w, changes...)
-		if !ok && !p.Over() && n*unit == k.Of(w) && len(with) == 0 {
+		if !ok && !p.Over() && n == k.Of(w) && len(with) == 0 {
 			t, ok = p.Try(w) // the value it has
 		}
 		if !ok {
 			over = over || p.Over()
 			return false
 		}
-		ran[n] = t
+		ran[i] = t
 		return t.Passed
 	})
-	return Found{Knob: k, Value: n * unit, At: ran[n], Next: ran[n+1]}, !over
+	f := Found{Knob: k, At: ran[i], Next: ran[i+1]}
+	if i > 0 {
+		f.Value = s.value(i)
+	}
+	return f, !over
 }

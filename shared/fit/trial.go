@@ -10,6 +10,7 @@ import (
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
 	"tideline/shared/launch"
+	"tideline/shared/store"
 )
 
 // Change is one field of a workload and the value it gets.
@@ -47,6 +48,18 @@ func (t *Trial) Text() string {
 	words := make([]string, len(t.Changes))
 	for i, c := range t.Changes {
 		words[i] = c.String()
+	}
+	return strings.Join(words, " ")
+}
+
+// Short is Text with long lists cut.
+func (t *Trial) Short() string {
+	words := make([]string, len(t.Changes))
+	for i, c := range t.Changes {
+		words[i] = c.String()
+		if list := strings.Split(c.Value, ","); len(list) > 6 {
+			words[i] = c.Field + "=" + list[0] + ",…," + list[len(list)-1]
+		}
 	}
 	return strings.Join(words, " ")
 }
@@ -139,6 +152,29 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 		}
 	}
 	return t, true
+}
+
+// Diagnose runs the workload and says what stands out.
+func (p *Prober) Diagnose(w *api.Workload) ([]finding.Finding, bool) {
+	if p.Over() {
+		return nil, false
+	}
+	strs := new(event.Strings)
+	tl := store.New(strs)
+	one := make([]event.Event, 1)
+	res, err := launch.Run(*w, launch.Options{
+		Strings: strs, Stop: p.Over,
+		Sink: event.SinkFunc(func(e *event.Event) {
+			p.events++
+			one[0] = *e
+			tl.Append(one)
+		}),
+	})
+	p.runs++
+	if err != nil || res.Reason == event.EndStopped {
+		return nil, false
+	}
+	return finding.Of(tl), true
 }
 
 // meter takes a run's events apart into what a Trial tells.

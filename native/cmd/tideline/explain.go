@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -12,10 +13,12 @@ import (
 type explainCmd struct {
 	File string `arg:"" help:"Timeline or out-of-memory log; - is the standard input."`
 	JSON bool   `name:"json" help:"Print JSON."`
+
+	Reruns bool `default:"true" negatable:"" help:"Run the workload again to verify what would help. Ctrl-C ends that with what was found."`
 }
 
 // Run explains a file.
-func (x *explainCmd) Run(c *console) error {
+func (x *explainCmd) Run(ctx context.Context, c *console) error {
 	in, name := c.in, "standard input"
 	if x.File != "-" {
 		f, err := os.Open(x.File)
@@ -25,7 +28,9 @@ func (x *explainCmd) Run(c *console) error {
 		defer func() { _ = f.Close() }() // it was only read
 		in, name = f, x.File
 	}
-	return explain.Explain(name, in, c.out, explain.Options{JSON: x.JSON, Width: width(c)})
+	return explain.Explain(name, in, c.out, explain.Options{
+		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Stop: func() bool { return ctx.Err() != nil },
+	})
 }
 
 // width is the terminal's, or 0.

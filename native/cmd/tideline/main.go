@@ -62,6 +62,7 @@ type grammar struct {
 	Validate validateCmd `cmd:"" help:"Check a workload file and name every problem with its line."`
 	Explain  explainCmd  `cmd:"" help:"Say what holds the memory in a file, why a request failed and what would have helped."`
 	Replay   replayCmd   `cmd:"" help:"Rerun a timeline under other settings and compare, or answer an allocation trace."`
+	Fit      fitCmd      `cmd:"" help:"Say whether a workload fits a card, the largest batch that does, and what makes it fit."`
 	Plan     planCmd     `cmd:"" help:"Plan offsets for buffers of known sizes and lifetimes; prove the lowest plan."`
 	Diff     diffCmd     `cmd:"" help:"Compare the memory of two timelines."`
 	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`

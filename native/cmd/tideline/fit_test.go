@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	fitting  = "model: lenet5\ntrain: {optimizer: adam}\nbatch: 64\nsteps: 20\ndevices:\n  - {preset: lab-256m}\n"
+	overCard = "model: lenet5\ntrain: {optimizer: adam}\nbatch: 8192\nsteps: 20\ndevices:\n  - {preset: lab-256m}\n"
+	onCPU    = "model: mlp\nbatch: 8\nsteps: 2\n"
+)
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		name, workload string
+		args           []string
+		code           int
+		out, stderr    string
+	}{
+		{"it fits", fitting, nil, 0, "Largest batch: ", ""},
+		{"it does not", overCard, nil, 3, "What makes it fit, each verified by a run", ""},
+		{"on a larger card it does", overCard, []string{"--device", "t4-16g"}, 0, "fits /GPU:0 (t4-16g)", ""},
+		{"a search that ends early", fitting, []string{"--most", "100"}, 0, "Largest batch: 100, where the search ends", ""},
+		{"no card", onCPU, nil, 2, "", "name one with --device"},
+		{"a card for it", onCPU, []string{"--device", "t4-16g"}, 0, "Largest batch: ", ""},
+		{"a card that is none", fitting, []string{"--device", "abacus"}, 2, "", "abacus"},
+		{"a knob that the model lacks", fitting, []string{"--knob", "sequence"}, 2, "", "lenet5 takes no sequence"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := tideline(t, append([]string{"fit", file(t, "w.yaml", c.workload)}, c.args...)...)
+			if code != c.code || !strings.Contains(stdout, c.out) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit %d, want %d\n%s%s", code, c.code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestFitIsVerifiedByRuns: the largest batch runs, the next does not, the
+// smallest limit runs and one MiB less does not.
+func TestFitIsVerifiedByRuns(t *testing.T) {
+	w := file(t, "w.yaml", fitting)
+	code, stdout, stderr := tideline(t, "fit", w, "--json")
+	var got fitted
+	if err := json.Unmarshal([]byte(stdout), &got); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	var sum int64
+	for _, p := range got.Parts {
+		sum += p.Bytes
+	}
+	if sum != got.PeakInUse || got.Low != got.PeakInUse || got.High < got.Low || got.Runs < 10 || got.At == nil || got.Next == nil {
+		t.Errorf("%+v", got)
+	}
+	run := func(want int, set ...string) {
+		t.Helper()
+		args := []string{"run", "-q", "--modelled", w}
+		for _, s := range set {
+			args = append(args, "--set", s)
+		}
+		if code, out, _ := tideline(t, args...); code != want {
+			t.Errorf("%v: exit %d, want %d\n%s", set, code, want, out)
+		}
+	}
+	run(0, got.At.Set...)
+	run(exitOutOfMemory, got.Next.Set...)
+	limit := func(mib int64) string { return "devices.0.memory_limit=" + strconv.FormatInt(mib, 10) + "MiB" }
+	run(0, limit(got.SmallestLimit>>20))
+	run(exitOutOfMemory, limit(got.SmallestLimit>>20-1))
+}
