@@ -224,3 +224,12 @@ func (s *Set) Largest() int64 {
 	}
 	return n
 }
+
+// Last is the highest chunk, or None.
+func (s *Set) Last() uint32 {
+	if len(s.tops) == 0 {
+		return None
+	}
+	l := s.tops[len(s.tops)-1].l
+	return l.e[l.n-1].h
+}
