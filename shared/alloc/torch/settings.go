@@ -143,7 +143,7 @@ func (s *Settings) Validate() error {
 		return &SettingError{"garbage_collection_threshold", strconv.FormatFloat(s.GarbageCollection, 'g', -1, 64), "above 0 and below 1"}
 	}
 	for _, d := range s.Divisions {
-		if d != 0 && !isPowerOfTwo(d) {
+		if d != 0 && !isDivision(d) {
 			return &SettingError{"roundup_power2_divisions", strconv.FormatInt(d, 10), "0 or a power of two"}
 		}
 	}
@@ -151,6 +151,9 @@ func (s *Settings) Validate() error {
 }
 
 func isPowerOfTwo(n int64) bool { return n > 0 && n&(n-1) == 0 }
+
+// isDivision: upstream reads a C int.
+func isDivision(n int64) bool { return isPowerOfTwo(n) && n <= math.MaxInt32 }
 
 // parser walks through the tokens of a settings string.
 type parser struct {
@@ -317,7 +320,7 @@ func parseDivisions(s *Settings, p *parser) error {
 	if err != nil {
 		return err
 	}
-	if !isPowerOfTwo(n) {
+	if !isDivision(n) {
 		return p.wrong(t, want)
 	}
 	for i := range s.Divisions {
@@ -346,7 +349,7 @@ func parseDivisionList(s *Settings, p *parser) error {
 		if err != nil {
 			return err
 		}
-		if n != 0 && !isPowerOfTwo(n) {
+		if n != 0 && !isDivision(n) {
 			return p.wrong(t, "0 or a power of two for "+size)
 		}
 		switch {

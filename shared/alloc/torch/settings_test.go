@@ -116,6 +116,8 @@ func TestWrongSettingsSayWhatWasExpected(t *testing.T) {
 		{"garbage_collection_threshold:", "garbage_collection_threshold", "", "above 0"},
 		{"roundup_power2_divisions:3", "roundup_power2_divisions", "3", "power of two"},
 		{"roundup_power2_divisions:0", "roundup_power2_divisions", "0", "power of two"},
+		{"roundup_power2_divisions:4294967296", "roundup_power2_divisions", "4294967296", "power of two"},
+		{"roundup_power2_divisions:[4:4294967296]", "roundup_power2_divisions", "4294967296", "power of two"},
 		{"roundup_power2_divisions:[3:4]", "roundup_power2_divisions", "3", "size in MiB"},
 		{"roundup_power2_divisions:[4:3]", "roundup_power2_divisions", "3", "power of two for 4"},
 		{"roundup_power2_divisions:[4:4", "roundup_power2_divisions", "", "] after 4:4"},
