@@ -139,6 +139,9 @@ func TestFragmentedTimelinesFitAndFullOnesFail(t *testing.T) {
 				continue
 			}
 			n := 2*mib + rnd.Int64N(6*mib)
+			if rnd.IntN(8) == 0 {
+				n += 20 * mib
+			}
 			need := (n + 2*mib - 1) / (2 * mib) * (2 * mib)
 			x, ok := b.Allocate(alloc.Request{Bytes: n, NoRetry: true})
 			if ok {
