@@ -1,119 +1,10 @@
 package bfclog
 
 import (
-	"bufio"
-	"errors"
-	"io"
 	"strings"
+
+	"tideline/shared/ingest/lines"
 )
-
-// maxLine bounds one physical line. A whole dump pasted as one paragraph still
-// fits; the rest of a longer line is dropped.
-const maxLine = 1 << 20
-
-// lines yields physical lines. A carriage return ends a line like a line feed
-// does, so that a progress bar standing before a stamp becomes its own line.
-type lines struct {
-	r    *bufio.Reader
-	n    int
-	read int64
-	buf  []byte
-	wide bool // two bytes a character, little endian
-	had  bool
-}
-
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 1<<16)} }
-
-// next returns a line without its end. The string is only valid until the
-// next call in so far as the caller copies what it keeps; strings are copies.
-func (l *lines) next() (string, error) {
-	l.buf = l.buf[:0]
-	l.start()
-	for {
-		c, err := l.byte()
-		if err != nil {
-			if len(l.buf) > 0 && errors.Is(err, io.EOF) {
-				l.n++
-				return l.take(), nil
-			}
-			return "", err
-		}
-		switch c {
-		case '\r':
-			if nx, err := l.r.Peek(1); err == nil && nx[0] == '\n' {
-				continue
-			}
-			if l.wide {
-				continue
-			}
-			fallthrough
-		case '\n':
-			l.n++
-			return l.take(), nil
-		default:
-			if len(l.buf) < maxLine {
-				l.buf = append(l.buf, c)
-			}
-		}
-	}
-}
-
-// start skips a byte order mark and notices UTF-16, which a redirect in
-// PowerShell writes.
-func (l *lines) start() {
-	if l.had {
-		return
-	}
-	l.had = true
-	if b, err := l.r.Peek(3); err == nil && string(b) == "\xef\xbb\xbf" {
-		_, _ = l.r.Discard(3) // they were just peeked at
-	} else if b, err := l.r.Peek(2); err == nil && string(b) == "\xff\xfe" {
-		_, _ = l.r.Discard(2)
-		l.wide = true
-	}
-}
-
-func (l *lines) byte() (byte, error) {
-	c, err := l.r.ReadByte()
-	if err != nil {
-		return 0, err
-	}
-	l.read++
-	if l.wide {
-		hi, err := l.r.ReadByte()
-		if err == nil && hi != 0 {
-			c = '?'
-		}
-		l.read++
-	}
-	return c, nil
-}
-
-func (l *lines) take() string {
-	s := string(l.buf)
-	if strings.IndexByte(s, 0x1b) >= 0 {
-		s = stripEscapes(s)
-	}
-	return s
-}
-
-// stripEscapes removes terminal colour sequences.
-func stripEscapes(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != 0x1b {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+1 < len(s) && s[i+1] == '[' {
-			i += 2
-			for i < len(s) && (s[i] < '@' || s[i] > '~') {
-				i++
-			}
-		}
-	}
-	return b.String()
-}
 
 // record is one log line taken apart.
 type record struct {
@@ -191,7 +82,7 @@ const maxPrefixes = 16
 
 // parse takes one physical line apart.
 func (p *prefixes) parse(num int, raw string) record {
-	raw = stripQuotes(raw)
+	raw = lines.StripQuotes(raw)
 	r := record{num: num}
 	if at := strings.Index(raw, bfcFile); at >= 0 {
 		if body, ok := afterBracket(raw[at+len(bfcFile):]); ok {
@@ -239,21 +130,6 @@ func wrappedPrefix(s string) (string, bool) {
 		}
 	}
 	return strings.TrimSpace(s[end+2:]), true
-}
-
-// stripQuotes removes the marks of quoted mail and markdown.
-func stripQuotes(s string) string {
-	for {
-		t := strings.TrimLeft(s, " ")
-		switch {
-		case strings.HasPrefix(t, "> "):
-			s = t[2:]
-		case t == ">":
-			return ""
-		default:
-			return s
-		}
-	}
 }
 
 // learn remembers the text before a stamp and returns the part of it that

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"tideline/shared/ingest/lines"
 )
 
 // Bounds of what one text may make the reader hold. They are far above real
@@ -26,25 +28,44 @@ var ErrNothing = errors.New("no out-of-memory text of a BFC allocator in it")
 // was read; another error is the reader's own, and what came before it is
 // returned.
 func Read(r io.Reader) (*Log, error) {
-	in := newLines(r)
-	p := parser{log: &Log{}}
+	in := lines.New(r)
+	p := New()
 	for {
-		raw, err := in.next()
+		raw, err := in.Next()
 		if err != nil {
-			p.log.Lines, p.log.Bytes = in.n, in.read
-			p.finish()
+			log := p.End()
+			log.Lines, log.Bytes = in.Count(), in.Bytes()
 			if !errors.Is(err, io.EOF) {
-				return p.log, fmt.Errorf("read log after line %d: %w", in.n, err)
+				return log, fmt.Errorf("read log after line %d: %w", in.Count(), err)
 			}
-			if len(p.log.Dumps) == 0 {
-				return p.log, ErrNothing
+			if len(log.Dumps) == 0 {
+				return log, ErrNothing
 			}
-			return p.log, nil
+			return log, nil
 		}
-		for _, s := range splitGlued(raw) {
-			p.line(p.prefixes.parse(in.n, s))
-		}
+		p.Line(in.Count(), raw)
 	}
+}
+
+// Parser reads a text line by line, for a caller that shows the same lines to
+// the readers of other formats as well.
+type Parser struct{ p parser }
+
+// New is a parser that has seen nothing.
+func New() *Parser { return &Parser{parser{log: &Log{}}} }
+
+// Line takes the next line, without its end. Its number is only told on.
+func (p *Parser) Line(num int, raw string) {
+	for _, s := range splitGlued(raw) {
+		p.p.line(p.p.prefixes.parse(num, s))
+	}
+}
+
+// End sorts out what only the whole text tells. A text without a report gives
+// a Log without dumps. Nothing may follow.
+func (p *Parser) End() *Log {
+	p.p.finish()
+	return p.p.log
 }
 
 // parser assigns each line to the dump that expects it. Several may be open at

@@ -1,0 +1,176 @@
+// Package lines yields the lines of a log as people hand it in: with the line
+// ends of any system, progress bars that only return the carriage, terminal
+// colours, a byte order mark, or in UTF-16 as a redirect in PowerShell writes.
+//
+// It knows nothing about what the lines say; the packages beside it do. Memory
+// is bounded by the longest line kept, MaxLine.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+// MaxLine bounds one physical line, in bytes. A whole dump pasted as one
+// paragraph still fits; the rest of a longer line is dropped.
+const MaxLine = 1 << 20
+
+// Reader yields physical lines. A carriage return ends a line like a line feed
+// does, so that a progress bar standing before a stamp becomes its own line.
+type Reader struct {
+	r    *bufio.Reader
+	n    int
+	read int64
+	buf  []byte
+	wide bool // two bytes a character, little endian
+	had  bool
+}
+
+// New reads lines from r.
+func New(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 1<<16)} }
+
+// Count is the number of lines that Next has returned.
+func (l *Reader) Count() int { return l.n }
+
+// Bytes is the number of bytes consumed.
+func (l *Reader) Bytes() int64 { return l.read }
+
+// Next returns a line without its end, or io.EOF after the last one.
+func (l *Reader) Next() (string, error) {
+	l.buf = l.buf[:0]
+	l.start()
+	for {
+		if !l.wide {
+			if s, ok := l.whole(); ok {
+				return s, nil
+			}
+		}
+		c, err := l.byte()
+		if err != nil {
+			if len(l.buf) > 0 && errors.Is(err, io.EOF) {
+				l.n++
+				return l.take(), nil
+			}
+			return "", err
+		}
+		switch c {
+		case '\r':
+			if nx, err := l.r.Peek(1); err == nil && nx[0] == '\n' {
+				continue
+			}
+			if l.wide {
+				continue
+			}
+			fallthrough
+		case '\n':
+			l.n++
+			return l.take(), nil
+		default:
+			if len(l.buf) < MaxLine {
+				l.buf = append(l.buf, c)
+			}
+		}
+	}
+}
+
+// whole takes a line that lies in the buffer entirely and ends in a line feed
+// alone or in both characters: nearly all lines do.
+func (l *Reader) whole() (string, bool) {
+	if len(l.buf) > 0 {
+		return "", false
+	}
+	b, _ := l.r.Peek(l.r.Buffered())
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 || i > MaxLine {
+		return "", false
+	}
+	end := i
+	if end > 0 && b[end-1] == '\r' {
+		end--
+	}
+	if bytes.IndexByte(b[:end], '\r') >= 0 {
+		return "", false
+	}
+	s := string(b[:end])
+	_, _ = l.r.Discard(i + 1) // they were just peeked at
+	l.read += int64(i + 1)
+	l.n++
+	if strings.IndexByte(s, 0x1b) >= 0 {
+		s = stripEscapes(s)
+	}
+	return s, true
+}
+
+// start skips a byte order mark and notices UTF-16.
+func (l *Reader) start() {
+	if l.had {
+		return
+	}
+	l.had = true
+	if b, err := l.r.Peek(3); err == nil && string(b) == "\xef\xbb\xbf" {
+		_, _ = l.r.Discard(3) // they were just peeked at
+	} else if b, err := l.r.Peek(2); err == nil && string(b) == "\xff\xfe" {
+		_, _ = l.r.Discard(2)
+		l.wide = true
+	}
+}
+
+func (l *Reader) byte() (byte, error) {
+	c, err := l.r.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	l.read++
+	if l.wide {
+		hi, err := l.r.ReadByte()
+		if err == nil && hi != 0 {
+			c = '?'
+		}
+		l.read++
+	}
+	return c, nil
+}
+
+func (l *Reader) take() string {
+	s := string(l.buf)
+	if strings.IndexByte(s, 0x1b) >= 0 {
+		s = stripEscapes(s)
+	}
+	return s
+}
+
+// stripEscapes removes terminal colour sequences.
+func stripEscapes(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != 0x1b {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+1 < len(s) && s[i+1] == '[' {
+			i += 2
+			for i < len(s) && (s[i] < '@' || s[i] > '~') {
+				i++
+			}
+		}
+	}
+	return b.String()
+}
+
+// StripQuotes removes the marks of quoted mail and markdown.
+func StripQuotes(s string) string {
+	for {
+		t := strings.TrimLeft(s, " ")
+		switch {
+		case strings.HasPrefix(t, "> "):
+			s = t[2:]
+		case t == ">":
+			return ""
+		default:
+			return s
+		}
+	}
+}
