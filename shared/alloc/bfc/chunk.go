@@ -8,7 +8,7 @@ import "math"
 // links is never read.
 const none = uint32(0)
 
-var nobody = chunk{addr: math.MaxUint64, size: math.MaxUint64}
+var nobody = chunk{size: math.MaxUint64}
 
 // idFree is the allocation id of a chunk that is not in use.
 const idFree = int64(-1)

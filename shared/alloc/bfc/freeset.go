@@ -24,10 +24,12 @@ type freeSet struct {
 const (
 	// numRuns covers the 848 runs of sizes up to 2^64; a power of two, so
 	// that a mask proves an index to be inside.
-	numRuns  = 1024
-	runMask  = numRuns - 1
-	runBits  = 4 // 16 runs for every power of two
-	longMark = 1 << 31
+	numRuns = 1024
+	runMask = numRuns - 1
+	// emptyWord is the last word, which has no run and is always 0.
+	emptyWord = numRuns/64 - 1
+	runBits   = 4 // 16 runs for every power of two
+	longMark  = 1 << 31
 	// inLong is the link down of a chunk that is in a longRun. It is beyond
 	// every handle, like longMark: one comparison with the length of the table
 	// tells lists from long runs and proves the index.
@@ -46,12 +48,14 @@ func runOf(size uint64) uint64 {
 	return (e<<runBits + g>>(e&63)) & runMask
 }
 
-// before reports whether c comes before (size, key) in a set: 1 or 0. One
-// subtraction of two words, because whether sizes are equal is hard to foresee.
-func (s *freeSet) before(c *chunk, size, key uint64) uint64 {
-	_, less := bits.Sub64(c.addr^s.flip, key, 0)
-	_, less = bits.Sub64(c.size, size, less)
-	return less
+// before reports whether c comes before (size, key) in a set. One more byte
+// stands for a higher address: one branch, because whether sizes are equal is
+// hard to foresee.
+func (s *freeSet) before(c *chunk, size, key uint64) bool {
+	if c.addr^s.flip < key {
+		size++
+	}
+	return c.size < size
 }
 
 // insert puts chunk h into its run.
@@ -59,15 +63,14 @@ func (s *freeSet) insert(chunks []chunk, h uint32) {
 	c := &chunks[h]
 	i := runOf(c.size)
 	c.run = uint16(i)
-	s.words[i>>6] |= 1 << (i & 63)
-	s.summary |= 1 << (i >> 6)
+	s.mark(i)
 	up := s.heads[i]
 	if int(up) >= len(chunks) {
 		c.down = inLong
 		s.longInsert(up, c.size, c.addr^s.flip, h)
 		return
 	}
-	if s.before(&chunks[up], c.size, c.addr^s.flip) != 0 {
+	if s.before(&chunks[up], c.size, c.addr^s.flip) {
 		s.insertBehind(chunks, h, up)
 		return
 	}
@@ -83,7 +86,7 @@ func (s *freeSet) insertBehind(chunks []chunk, h, down uint32) {
 	c := &chunks[h]
 	size, key := c.size, c.addr^s.flip
 	up := chunks[down].up
-	for steps := 0; s.before(&chunks[up], size, key) != 0; steps++ {
+	for steps := 0; s.before(&chunks[up], size, key); steps++ {
 		if steps == longWalk {
 			s.lengthen(chunks, uint64(c.run))
 			c.down = inLong
@@ -104,10 +107,7 @@ func (s *freeSet) remove(chunks []chunk, h uint32) {
 	c.run = 0
 	switch up, down := c.up, c.down; {
 	case s.heads[i] == h:
-		s.heads[i] = up
-		if up == none {
-			s.emptied(i)
-		}
+		s.dropHead(i, up)
 	case down == inLong:
 		s.longRemove(chunks, i, c)
 	default:
@@ -116,12 +116,53 @@ func (s *freeSet) remove(chunks []chunk, h uint32) {
 	}
 }
 
-func (s *freeSet) emptied(i uint64) {
-	w := i >> 6
-	s.words[w] &^= 1 << (i & 63)
-	if s.words[w] == 0 {
-		s.summary &^= 1 << w
+// cut takes chunk h, which is c, out of its list and returns the list's head.
+func (s *freeSet) cut(chunks []chunk, h uint32, c *chunk) uint32 {
+	head, up, down := s.heads[c.run&runMask], c.up, c.down
+	if head == h {
+		head = up
+		down = none
 	}
+	chunks[up].down = down
+	chunks[down].up = up
+	return head
+}
+
+// setHead makes h the head of run i in place of up.
+func (s *freeSet) setHead(chunks []chunk, i uint64, h, up uint32) {
+	c := &chunks[h]
+	c.run = uint16(i)
+	c.up = up
+	c.down = none
+	chunks[up].down = h
+	s.heads[i] = h
+	s.mark(i)
+}
+
+// mark notes that run i has chunks.
+func (s *freeSet) mark(i uint64) {
+	i &= runMask
+	s.words[i>>6] |= 1 << (i & 63)
+	s.summary |= 1 << (i >> 6)
+}
+
+// dropHead makes up the head of run i. Whether that empties the run is hard to
+// foresee, so there is no branch.
+func (s *freeSet) dropHead(i uint64, up uint32) {
+	i &= runMask
+	s.heads[i] = up
+	gone := uint64(0)
+	if up == none {
+		gone = 1
+	}
+	w := i >> 6
+	m := s.words[w] &^ (gone << (i & 63))
+	s.words[w] = m
+	gone = 0
+	if m == 0 {
+		gone = 1
+	}
+	s.summary &^= gone << (w & 63)
 }
 
 // nextRun returns the first run from i on that has chunks, or 0.
@@ -151,6 +192,22 @@ func (s *freeSet) first(chunks []chunk, size uint64) uint32 {
 	h := s.heads[i&runMask] // run 0 is empty
 	if h >= longMark {
 		h = s.long[h&^longMark].lowest()
+	}
+	return h
+}
+
+// takeBehind takes out the first chunk of at least size bytes, of which run i,
+// the first that may have any, has none at its head; or returns none.
+func (s *freeSet) takeBehind(chunks []chunk, i, size uint64) uint32 {
+	h := s.fit(chunks, i, size)
+	if h == none {
+		h = s.heads[s.nextRun(i+1)]
+		if h >= longMark {
+			h = s.long[h&^longMark].lowest()
+		}
+	}
+	if h != none {
+		s.remove(chunks, h)
 	}
 	return h
 }

@@ -59,6 +59,22 @@ func (x *index) remove(chunks []chunk, h uint32) {
 	*at = c.chain
 }
 
+// forward makes the chunk at addr, not the first of the chain of slot, the
+// first; it reports whether there is one.
+func forward(chunks []chunk, slot *uint32, addr uint64) bool {
+	for h := *slot; h != none; {
+		c := &chunks[h]
+		h = c.chain
+		if n := &chunks[h]; n.addr == addr {
+			c.chain = n.chain
+			n.chain = *slot
+			*slot = h
+			return true
+		}
+	}
+	return false
+}
+
 // at returns the handle of the chunk in the index that starts at addr, or none.
 func (a *Allocator) at(addr uint64) uint32 {
 	h := a.index.slots[a.index.home(addr)]

@@ -174,6 +174,7 @@ func (s *freeSet) longRemove(chunks []chunk, i uint64, c *chunk) {
 	l := r.leaves[at]
 	p := l.search(size, key) - 1
 	copy(l.e[p:l.n-1], l.e[p+1:l.n])
+	c.down = none
 	if l.n--; l.n == 0 {
 		s.spare = append(s.spare, l)
 		r.leaves = append(r.leaves[:at], r.leaves[at+1:]...)

@@ -9,7 +9,9 @@ import (
 // The way of nearly every request and free: no stamp, no partition, no
 // alignment that an address does not have anyway. It does what allocate and
 // free do, but searches nothing where a link or the head of a run answers, and
-// is written out, because calls would be a good part of the time.
+// is written out, because calls would be a good part of the time. What is rare
+// ends in a call and a return: code that meets again behind an if costs
+// WebAssembly an indirect jump.
 
 // Allocate implements alloc.Allocator. Bytes are taken for what C++ makes of
 // them, so that a negative number is an impossibly large request. An alignment
@@ -20,188 +22,141 @@ func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 	}
 	size := (uint64(r.Bytes) + MinAllocation - 1) &^ (MinAllocation - 1)
 	s := &a.sets[tagLower]
-	i := runOf(size)
-	w := i >> 6
-	m := s.words[w] >> (i & 63) << (i & 63)
+	home := runOf(size)
+	w := home >> 6
+	m := s.words[w] >> (home & 63) << (home & 63)
 	if m == 0 {
-		later := s.summary >> (w + 1) << (w + 1)
-		if later == 0 {
-			return a.allocate(r)
-		}
-		w = uint64(bits.TrailingZeros64(later)) & (numRuns/64 - 1)
+		w = uint64(bits.TrailingZeros64(s.summary>>(w+1)<<(w+1)|1<<emptyWord)) & emptyWord
 		m = s.words[w]
 	}
-	i = (w<<6 | uint64(bits.TrailingZeros64(m))) & runMask
+	i := (w<<6 | uint64(bits.TrailingZeros64(m))) & runMask
 	chunks := a.chunks
-	h := s.heads[i]
-	if int(h) >= len(chunks) || chunks[h].size < size {
-		// A long run, or one that begins with smaller chunks.
-		if h = a.takeBest(size); h == none {
-			return a.allocate(r)
-		}
-		return a.use(h, uint64(r.Bytes)), true
+	h := s.heads[i] // none, if no word had a run
+	if uint64(h)-1 >= uint64(len(chunks))-1 {
+		return a.allocateBehind(r, i)
 	}
 	c := &chunks[h]
 	left := c.size - size
-	if left < size && left < a.splitWaste {
-		s.dropHead(i, c.up)
-	} else {
-		rest := a.freeHandle
-		if rest == none {
-			a.takeBest(size) // takes h, and a new record for the rest
-			return a.use(h, uint64(r.Bytes)), true
-		}
-		n := &chunks[rest]
-		a.freeHandle = n.next
-		n.addr = c.addr + size
-		n.size = left
-		n.id = idFree
-		n.prev = h
-		n.next = c.next
-		chunks[n.next].prev = rest
-		c.size = size
-		c.next = rest
-		if runOf(left) == i {
-			// The rest is smaller than the head was.
-			n.run = uint16(i)
-			n.up = c.up
-			n.down = none
-			chunks[n.up].down = rest
-			s.heads[i] = rest
-		} else {
-			s.dropHead(i, c.up)
-			s.insert(chunks, rest)
-		}
+	if left > c.size {
+		return a.allocateBehind(r, i)
 	}
-	c.run = 0
-	slot := &a.index.slots[a.index.home(c.addr)]
-	c.chain = *slot
-	*slot = h
-	c.requested = uint64(r.Bytes)
-	c.id = a.nextID
-	a.nextID++
-	taken := int64(c.size)
-	a.inUse += taken
-	a.peak = max(a.peak, a.inUse)
-	a.largest = max(a.largest, taken)
-	return alloc.Block{Address: c.addr, Size: taken, Requested: r.Bytes, ID: c.id}, true
+	if left < min(size, a.splitWaste) {
+		s.dropHead(i, c.up)
+		a.index.add(chunks, h)
+		return a.handOut(c, r.Bytes), true
+	}
+	rest := a.freeHandle
+	if rest == none {
+		return a.allocateBehind(r, i)
+	}
+	s.dropHead(i, c.up)
+	n := &chunks[rest]
+	a.freeHandle = n.next
+	n.addr = c.addr + size
+	n.size = left
+	n.id = idFree
+	n.prev = h
+	n.next = c.next
+	chunks[n.next].prev = rest
+	c.size = size
+	c.next = rest
+	a.index.add(chunks, h)
+	block := a.handOut(c, r.Bytes)
+	// What would come before the rest, but not before the request, would have
+	// been the better fit.
+	j := runOf(left)
+	if up := s.heads[j]; j > home && int(up) < len(chunks) {
+		s.setHead(chunks, j, rest, up)
+		return block, true
+	}
+	s.insert(chunks, rest)
+	return block, true
 }
 
-// dropHead makes up the head of run i.
-func (s *freeSet) dropHead(i uint64, up uint32) {
-	s.heads[i] = up
-	gone := uint64(0)
-	if up == none {
-		gone = 1
+// allocateBehind is Allocate when the head of i, the first run that may serve
+// r, does not, or a new record is needed.
+func (a *Allocator) allocateBehind(r alloc.Request, i uint64) (alloc.Block, bool) {
+	s := &a.sets[tagLower]
+	size := round(uint64(r.Bytes))
+	h := s.takeBehind(a.chunks, i, size)
+	if h == none {
+		return a.allocate(r)
 	}
-	w := i >> 6
-	m := s.words[w] &^ (gone << (i & 63))
-	s.words[w] = m
-	gone = 0
-	if m == 0 {
-		gone = 1
+	if a.worthSplitting(a.chunks[h].size, size) {
+		rest := a.split(h, size)
+		s.insert(a.chunks, rest)
 	}
-	s.summary &^= gone << (w & 63)
+	return a.use(h, uint64(r.Bytes)), true
+}
+
+// handOut makes c, which is in no set and in the index, a block.
+func (a *Allocator) handOut(c *chunk, requested int64) alloc.Block {
+	c.run = 0
+	c.requested = uint64(requested)
+	c.id = a.nextID
+	a.nextID++
+	size := int64(c.size)
+	a.inUse += size
+	a.peak = max(a.peak, a.inUse)
+	a.largest = max(a.largest, size)
+	return alloc.Block{Address: c.addr, Size: size, Requested: requested, ID: c.id}
 }
 
 // Free implements alloc.Allocator.
 func (a *Allocator) Free(addr uint64) error {
+	if addr == 0 {
+		return nil
+	}
 	if !a.plain {
 		return a.free(addr)
 	}
 	chunks := a.chunks
-	at := &a.index.slots[a.index.home(addr)]
-	h := *at
-	for chunks[h].addr != addr {
-		if h == none {
-			return a.badFree(addr)
-		}
-		at = &chunks[h].chain
-		h = *at
-	}
-	if h == none {
-		return a.badFree(addr)
-	}
+	slot := &a.index.slots[a.index.home(addr)]
+	h := *slot
 	c := &chunks[h]
-	*at = c.chain
+	if c.addr != addr {
+		return a.freeBehind(addr)
+	}
+	next, prev := c.next, c.prev
+	n, p := &chunks[next], &chunks[prev]
+	if (n.down|p.down)&longMark != 0 {
+		return a.free(addr)
+	}
+	*slot = c.chain
 	c.id = idFree
 	a.inUse -= int64(c.size)
-	if chunks[c.next].run|chunks[c.prev].run != 0 {
-		a.join(h)
-		return nil
-	}
 	s := &a.sets[tagLower]
+	if n.run != 0 {
+		s.dropHead(uint64(n.run), s.cut(chunks, next, n))
+		n.run = 0
+		c.size += n.size
+		c.next = n.next
+		chunks[n.next].prev = h
+		n.next = a.freeHandle
+		a.freeHandle = next
+	}
+	if p.run != 0 {
+		s.dropHead(uint64(p.run), s.cut(chunks, prev, p))
+		p.size += c.size
+		p.next = c.next
+		chunks[c.next].prev = prev
+		c.next = a.freeHandle
+		a.freeHandle = h
+		h, c = prev, p
+	}
 	i := runOf(c.size)
-	c.run = uint16(i)
-	s.words[i>>6] |= 1 << (i & 63)
-	s.summary |= 1 << (i >> 6)
-	up := s.heads[i]
-	if int(up) < len(chunks) {
-		u := &chunks[up]
-		_, less := bits.Sub64(u.addr, c.addr, 0)
-		_, less = bits.Sub64(u.size, c.size, less)
-		if less == 0 {
-			c.up = up
-			c.down = none
-			u.down = h
-			s.heads[i] = h
-			return nil
-		}
+	if up := s.heads[i]; int(up) < len(chunks) && !s.before(&chunks[up], c.size, c.addr) {
+		s.setHead(chunks, i, h, up)
+		return nil
 	}
 	s.insert(chunks, h)
 	return nil
 }
 
-// join merges h with its free neighbours. What grows keeps its place in the
-// set where the order allows.
-func (a *Allocator) join(h uint32) {
-	chunks := a.chunks
-	s := &a.sets[tagLower]
-	c := &chunks[h]
-	if next := c.next; chunks[next].run != 0 {
-		n := &chunks[next]
-		size := c.size + n.size
-		if chunks[c.prev].run == 0 {
-			if i := runOf(size); i == uint64(n.run) && n.down != inLong && s.before(&chunks[n.up], size, c.addr) == 0 {
-				c.run = n.run
-				c.up, c.down = n.up, n.down
-				chunks[n.up].down = h
-				if s.heads[i] == next {
-					s.heads[i] = h
-				} else {
-					chunks[n.down].up = h
-				}
-				a.absorb(h, next, size)
-				return
-			}
-			s.remove(chunks, next)
-			a.absorb(h, next, size)
-			s.insert(chunks, h)
-			return
-		}
-		s.remove(chunks, next)
-		a.absorb(h, next, size)
+// freeBehind is Free when another chunk comes first in the chain of addr.
+func (a *Allocator) freeBehind(addr uint64) error {
+	if !forward(a.chunks, &a.index.slots[a.index.home(addr)], addr) {
+		return a.badFree(addr)
 	}
-	prev := c.prev
-	p := &chunks[prev]
-	size := p.size + c.size
-	if runOf(size) == uint64(p.run) && p.down != inLong && s.before(&chunks[p.up], size, p.addr) == 0 {
-		a.absorb(prev, h, size)
-		return
-	}
-	s.remove(chunks, prev)
-	a.absorb(prev, h, size)
-	s.insert(chunks, prev)
-}
-
-// absorb makes left, now of size bytes, of itself and right, which is in no set.
-func (a *Allocator) absorb(left, right uint32, size uint64) {
-	l, r := &a.chunks[left], &a.chunks[right]
-	l.size = size
-	l.next = r.next
-	a.chunks[l.next].prev = left
-	r.id = idFree
-	r.run = 0
-	r.next = a.freeHandle
-	a.freeHandle = right
+	return a.Free(addr)
 }
