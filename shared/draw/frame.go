@@ -138,7 +138,7 @@ func (r *Renderer) paint(img *Image, tl *store.Timeline, v *View, i, x0, x1 int)
 		r.memoryLane(&c, tl, v, l)
 	case AddressLane:
 		r.addressLane(&c, tl, v, l)
-	case OpLane, TransferLane, InputLane:
+	case OpLane, SampleLane, TransferLane, InputLane:
 		r.rowLane(&c, tl, v, l)
 	case MinimapLane:
 		r.minimap(&c, tl, v, l)

@@ -53,7 +53,7 @@ func HitTest(tl *store.Timeline, v *View, x, y int) Hit {
 			c.memory(&h)
 		case AddressLane:
 			c.address(&h)
-		case OpLane, TransferLane, InputLane:
+		case OpLane, SampleLane, TransferLane, InputLane:
 			c.row(&h)
 		case MinimapLane:
 			whole := Whole(tl, v)

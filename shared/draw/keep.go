@@ -114,7 +114,7 @@ func (r *Renderer) mode(tl *store.Timeline, v *View, i int) uint64 {
 		if l.Pool < len(tl.Pools()) {
 			flag(showsTiles(tl.Pools()[l.Pool], v))
 		}
-	case OpLane, InputLane, TransferLane:
+	case OpLane, SampleLane, InputLane, TransferLane:
 		flag(showsSteps(tl, v))
 		r.rows = appendRows(r.rows[:0], tl, l)
 		for k := range r.rows {

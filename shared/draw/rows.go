@@ -5,7 +5,7 @@ import (
 	"tideline/shared/store"
 )
 
-// Row is one row of an op, transfer or input lane.
+// Row is one row of an op, sample, transfer or input lane.
 type Row struct {
 	Y, H   int // pixels, from the picture's top
 	Track  int // index into Tracks, or -1
@@ -13,7 +13,8 @@ type Row struct {
 	Title  string
 }
 
-// Rows are the rows of an op, transfer or input lane, with their titles.
+// Rows are the rows of an op, sample, transfer or input lane, with their
+// titles.
 func Rows(tl *store.Timeline, l *Lane) []Row {
 	rows := appendRows(nil, tl, l)
 	for i := range rows {
@@ -23,11 +24,15 @@ func Rows(tl *store.Timeline, l *Lane) []Row {
 }
 
 func title(tl *store.Timeline, r *Row) string {
+	dev := func(d event.DeviceID) string { return tl.Device(d).Name }
 	if r.Series >= 0 {
-		return tl.Text(tl.SeriesList()[r.Series].Name) + " queue"
+		s := tl.SeriesList()[r.Series]
+		if s.Kind == store.SampleSeries {
+			return dev(s.Device) + ": " + tl.Text(s.Name)
+		}
+		return tl.Text(s.Name) + " queue"
 	}
 	k := tl.Tracks()[r.Track]
-	dev := func(d event.DeviceID) string { return tl.Device(d).Name }
 	switch k.Kind {
 	case store.OpTrack:
 		return dev(k.Device) + streamName(k.Stream)
@@ -65,18 +70,23 @@ func appendRows(dst []Row, tl *store.Timeline, l *Lane) []Row {
 			}
 		}
 	}
+	numbers := func(kind store.SeriesKind) {
+		for i, s := range tl.SeriesList() {
+			if s.Kind == kind {
+				dst = append(dst, Row{Track: -1, Series: i})
+			}
+		}
+	}
 	switch l.Kind {
 	case OpLane:
 		track(store.OpTrack, false)
+	case SampleLane:
+		numbers(store.SampleSeries)
 	case TransferLane:
 		track(store.TransferTrack, true)
 	case InputLane:
 		track(store.StallTrack, true)
-		for i, s := range tl.SeriesList() {
-			if s.Kind == store.QueueSeries {
-				dst = append(dst, Row{Track: -1, Series: i})
-			}
-		}
+		numbers(store.QueueSeries)
 		track(store.StageTrack, true)
 	}
 	rows := dst[first:]

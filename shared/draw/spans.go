@@ -6,7 +6,7 @@ import "tideline/shared/store"
 // spans to be drawn one by one.
 const exactSpans = 2
 
-// rowLane draws the rows of an op, transfer or input lane.
+// rowLane draws the rows of an op, sample, transfer or input lane.
 func (r *Renderer) rowLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	c.rect(0, 0, c.w, c.h, r.palette.lane)
 	r.steps(c, tl, v)
@@ -127,7 +127,8 @@ func (r *Renderer) bucketsOf(k *store.Track, w store.Window) {
 // fullQueue is the depth at the upper edge of a queue's row.
 func fullQueue(q *store.Series, v *View) int64 { return max(q.Second, q.Highest(v.T0, v.T1), 1) }
 
-// queue draws a buffer's depth as an area below its capacity.
+// queue draws a buffer's depth as an area below its capacity, and a sampled
+// number of a whole, below a line.
 func (r *Renderer) queue(c *canvas, q *store.Series, v *View, y0, y1 int) {
 	w := v.part(c.x0, c.x1)
 	r.series = grown(r.series, w.W)
@@ -145,6 +146,9 @@ func (r *Renderer) queue(c *canvas, q *store.Series, v *View, y0, y1 int) {
 		c.column(x, lo, y1, r.palette.queue)
 		for y := hi; y < lo; y++ {
 			c.blend(x, y, r.palette.queue, 120)
+		}
+		if q.Kind == store.SampleSeries {
+			c.column(x, max(hi-r.dpr, y0), max(lo, hi+1)-r.dpr, r.palette.reserved)
 		}
 	}
 }

@@ -34,6 +34,7 @@ const (
 	TransferLane                 // copies, a row for each direction
 	InputLane                    // the input pipeline: stalls, queues, stages
 	MinimapLane                  // the whole run, with the view's window marked
+	SampleLane                   // sampled numbers, a row for each: what a card's driver tells
 )
 
 // Lane is one strip of a view.
@@ -146,11 +147,12 @@ const (
 	opRow       = 18
 	transferRow = 20
 	inputRow    = 16
+	sampleRow   = 34
 )
 
 // Layout is the lanes for a timeline, stacked into w x h pixels with gap
 // pixels between them: for each accelerator its memory and address lanes and
-// its ops, then transfers and input. Lanes with nothing to show are left out.
+// its ops, then samples, transfers and input. Lanes with nothing to show are left out.
 // Where there is no accelerator the host's memory is shown. dpr scales the
 // heights of rows.
 func Layout(tl *store.Timeline, h, gap, dpr int) []Lane {
@@ -162,7 +164,7 @@ func Layout(tl *store.Timeline, h, gap, dpr int) []Lane {
 	for _, d := range opDevices(tl) {
 		lanes = append(lanes, Lane{Kind: OpLane, Device: d})
 	}
-	lanes = append(lanes, Lane{Kind: TransferLane}, Lane{Kind: InputLane})
+	lanes = append(lanes, Lane{Kind: SampleLane}, Lane{Kind: TransferLane}, Lane{Kind: InputLane})
 	fixed, tall, n := 0, 0, 0
 	for _, l := range lanes {
 		switch l.Kind {
@@ -203,6 +205,8 @@ func rowHeight(k LaneKind) int {
 		return opRow
 	case TransferLane:
 		return transferRow
+	case SampleLane:
+		return sampleRow
 	}
 	return inputRow
 }

@@ -596,6 +596,8 @@ func (s *Session) twin(a *answer, r *request) {
 		s.memoryTwin(a, r, l)
 	case draw.AddressLane:
 		s.addressTwin(a, r, l)
+	case draw.SampleLane:
+		s.sampleTwin(a, r)
 	default:
 		s.spanTwin(a, r, l)
 	}

@@ -60,6 +60,12 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 	case draw.QueueHit:
 		if h.Index < len(tl.SeriesList()) {
 			x := tl.SeriesList()[h.Index]
+			if x.Kind == store.SampleSeries {
+				l = begin(tl.Text(x.Name))
+				l.add("device", short(tl.Device(x.Device).Name))
+				l.add("value", sampleText(tl.Text(x.Name), x, h.Value))
+				break
+			}
 			l = begin("Queue of " + tl.Text(x.Name))
 			l.add("buffered", itoa(h.Value)+" of "+itoa(x.Second))
 		}

@@ -195,7 +195,7 @@ func (s *Session) laneScale(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
 	}
 	a.endList().key("rows").list()
 	switch l.Kind {
-	case draw.OpLane, draw.TransferLane, draw.InputLane:
+	case draw.OpLane, draw.SampleLane, draw.TransferLane, draw.InputLane:
 		for _, r := range draw.Rows(sl.tl, l) {
 			a.open().key("y").num(int64(r.Y)).key("h").num(int64(r.H)).key("title").text(strings.ReplaceAll(r.Title, "/device:", "")).close()
 		}
@@ -273,6 +273,8 @@ func (s *Session) writeAt(a *answer, t int64) {
 			s.transferAt(a, sl, t)
 		case draw.InputLane:
 			s.inputAt(a, sl, t)
+		case draw.SampleLane:
+			s.samplesAt(a, sl, t)
 		}
 		a.close()
 	}

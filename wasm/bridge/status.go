@@ -166,7 +166,7 @@ func (s *Session) laneStatus(a *answer, sl *slot, l *draw.Lane) {
 	name, sub := laneTitle(sl.tl, l)
 	rows := 1
 	switch l.Kind {
-	case draw.OpLane, draw.TransferLane, draw.InputLane:
+	case draw.OpLane, draw.SampleLane, draw.TransferLane, draw.InputLane:
 		rows = len(draw.Rows(sl.tl, l))
 	}
 	a.open().key("key").text(laneKey(l)).key("kind").text(laneWord(l.Kind)).
@@ -256,6 +256,8 @@ func laneWord(k draw.LaneKind) string {
 		return "transfer"
 	case draw.InputLane:
 		return "input"
+	case draw.SampleLane:
+		return "sample"
 	}
 	return "map"
 }
@@ -289,6 +291,8 @@ func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 		return "Transfers", "by direction"
 	case draw.InputLane:
 		return "Input", "stages and stalls"
+	case draw.SampleLane:
+		return "Samples", "of their totals"
 	}
 	return "Overview", ""
 }

@@ -4,7 +4,7 @@
 
 import { $, bytes, count, el, nanos, niceStep } from "./words.js";
 
-const plain = { op: [0, 19], transfer: [0, 24], input: [0, 14] }; // pixels: base, per row
+const plain = { op: [0, 19], sample: [0, 34], transfer: [0, 24], input: [0, 14] }; // pixels: base, per row
 const roomy = { memory: [170, 3], address: [84, 2] }; // pixels: least, share of what is left
 
 export class Lanes {
