@@ -6,6 +6,7 @@ import (
 	"tideline/native/backend/cpu"
 	"tideline/native/backend/vgpu"
 	"tideline/native/dataset"
+	"tideline/native/monitor"
 	"tideline/protocol/api"
 	"tideline/shared/launch"
 	"tideline/shared/zoo"
@@ -31,6 +32,7 @@ func compute(w *api.Workload, o *launch.Options, c *cards) error {
 		}
 		o.Data = data
 		c.use(o)
+		follow(o)
 		return nil
 	}
 	if w.Accelerators() > 0 {
@@ -48,7 +50,14 @@ func compute(w *api.Workload, o *launch.Options, c *cards) error {
 	b := cpu.New(nil)
 	b.Set(arithmetic(w))
 	o.Backend, o.Data, o.Input = b, data, b.Input(data)
+	follow(o)
 	return nil
+}
+
+// follow lets a run on a real clock tell of the machine's cards beside it,
+// where NVML can see any. A modelled clock has no "meanwhile".
+func follow(o *launch.Options) {
+	o.Sink = monitor.Follow(o.Sink, o.Strings, func() (monitor.Source, error) { return monitor.Open() }, monitor.FollowEvery)
 }
 
 // arithmetic is what a workload says of how kernels compute.

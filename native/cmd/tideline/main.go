@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"tideline/native/monitor"
 	"tideline/protocol/api"
 )
 
@@ -68,6 +69,7 @@ type grammar struct {
 	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`
 	Share    shareCmd    `cmd:"" help:"Share a timeline by link, encrypted on this machine; list or delete what was shared."`
 	Open     openCmd     `cmd:"" help:"Open a link that somebody shared, in the page or into a file."`
+	Watch    watchCmd    `cmd:"" help:"Watch the memory of this machine's own cards, live in the page or into a file."`
 	Devices  devicesCmd  `cmd:"" help:"List the virtual cards that a workload can ask for."`
 	Bench    benchCmd    `cmd:"" help:"Measure Tideline's own speeds on this machine, as ratios."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
@@ -89,7 +91,7 @@ func execute(ctx context.Context, args []string, c *console) int {
 		kong.Description("See, rerun and fix accelerator memory."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c),
-		kong.Vars{"addr": defaultAddress},
+		kong.Vars{"addr": defaultAddress, "smi": monitor.DefaultSMI},
 	)
 	if err != nil {
 		c.note("tideline: %v\n", err)

@@ -36,11 +36,12 @@ type pageFlags struct {
 
 // Run serves until the command is interrupted.
 func (s *serveCmd) Run(ctx context.Context, c *console) error {
-	return s.serve(ctx, c, s.File)
+	return s.serve(ctx, c, s.File, nil)
 }
 
-// serve shows files in the page until the command is interrupted.
-func (s *pageFlags) serve(ctx context.Context, c *console, files []string) error {
+// serve shows files in the page, and runs that begin starts, until the command
+// is interrupted.
+func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin func(*agent.Agent) error) error {
 	if s.Token != "" && len(s.Token) < 8 {
 		return usage("--token has %d characters, too few to keep anybody out: take at least 8, or leave it out for a random one", len(s.Token))
 	}
@@ -66,6 +67,11 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string) error
 			return err
 		}
 		a.Serve(filepath.Base(name), src)
+	}
+	if begin != nil {
+		if err := begin(a); err != nil {
+			return err
+		}
 	}
 	l, err := agent.Listen(ctx, s.Addr)
 	if err != nil {

@@ -183,7 +183,7 @@ func (o *openCmd) Run(ctx context.Context, c *console) error {
 	}
 	c.note("%s, shared until %s.\n", size(got.Bytes), when(got.Expires))
 	if o.Output == "" {
-		return o.serve(ctx, c, []string{out})
+		return o.serve(ctx, c, []string{out}, nil)
 	}
 	if o.JSON {
 		return printJSON(c, map[string]any{"file": got.Path, "bytes": got.Bytes, "expires": got.Expires})
