@@ -33,7 +33,7 @@ func (a *Agent) guard(next http.Handler) http.Handler {
 			return
 		}
 		if !a.hostIsOurs(r) {
-			fail(w, http.StatusForbidden, notOurHost(r))
+			refuse(w, r, http.StatusForbidden, "Not this agent's name", notOurHost(r))
 			return
 		}
 		how := a.credential(r)
@@ -43,7 +43,8 @@ func (a *Agent) guard(next http.Handler) http.Handler {
 		}
 		if how == byNothing {
 			h.Set("WWW-Authenticate", "Bearer")
-			fail(w, http.StatusUnauthorized, "no valid token: open the URL that tideline printed when it started, or send the header Authorization: Bearer TOKEN")
+			title, message := noToken(r)
+			refuse(w, r, http.StatusUnauthorized, title, message)
 			return
 		}
 		if (changes(r) || upgrades(r)) && !sameOrigin(r, how) {
