@@ -60,8 +60,14 @@ var printedURL = regexp.MustCompile(`http://\S+token=\S+`)
 // opened as they would be from the command line.
 func startAgent(t *testing.T, args ...string) *agent {
 	t.Helper()
+	return startVerb(t, "serve", args...)
+}
+
+// startVerb starts another verb that serves the page.
+func startVerb(t *testing.T, verb string, args ...string) *agent {
+	t.Helper()
 	a := &agent{data: t.TempDir()}
-	a.cmd = exec.Command(agentBinary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", a.data}, args...)...)
+	a.cmd = exec.Command(agentBinary, append([]string{verb, "--addr", "127.0.0.1:0", "--data", a.data}, args...)...)
 	out, err := a.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, title, message s
 	h.Set("Vary", "Accept")
 	w.WriteHeader(status)
 	// Nothing is left to do when the reader has gone away.
-	_, _ = fmt.Fprintf(w, refusal, html.EscapeString(title), refusalStyle, html.EscapeString(title), html.EscapeString(message))
+	_, _ = fmt.Fprintf(w, refusal, html.EscapeString(title), refusalStyle, html.EscapeString(title), html.EscapeString(strings.ToUpper(message[:1])+message[1:]))
 }
 
 // byPerson: browsers say that they take a page where somebody opened an

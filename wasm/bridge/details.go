@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"tideline/protocol/event"
+	"tideline/shared/analysis/finding"
 	"tideline/shared/draw"
 	"tideline/shared/store"
 )
@@ -37,6 +38,8 @@ func details(s *Session, arg func(int) string, _ string) {
 			s.peak(a, r)
 		case "oom":
 			s.oom(a, r)
+		case "findings":
+			s.standsOut(a, r)
 		case "transfers":
 			s.transfers(a, r)
 		case "compare":
@@ -280,6 +283,10 @@ func (s *Session) peak(a *answer, r *request) {
 	}
 	f = append(f, figure{name: "Unused tails", value: size(pk.Waste), sub: percent(pk.Waste, pk.InUse)})
 	a.figures(f...)
+	if planned(tl, p) {
+		s.arenaPeak(a, r)
+		return
+	}
 	th := theme(s.theme)
 	a.key("tables").list()
 	a.table("By category, at the peak", 0, []column{{"Category", kText}, {"Bytes", kBytes}, {"Of the peak", kPercent}, {"", kShare}}, func() {
@@ -341,6 +348,7 @@ func (s *Session) transfers(a *answer, r *request) {
 		figure{name: "Bytes", value: size(bytes)},
 		figure{name: "Copying", value: clock(nanos), sub: percent(nanos, span) + " of the time shown"},
 	)
+	r.sl.remark(a, finding.Copies, finding.InputBound)
 	th := theme(s.theme)
 	a.key("tables").list()
 	a.table("By direction and cause", 0, []column{
@@ -540,6 +548,7 @@ func (s *Session) log(a *answer, r *request) {
 		a.key("text").text(plural(n, "event") + " contradicted the rest and were left out.")
 	}
 	a.key("tables").list()
+	findingTable(a, r.sl.findings())
 	a.table("Settings", 0, []column{{"Field", kText}, {"Value", kText}}, func() {
 		for _, f := range tl.Settings() {
 			a.row().text(f.Key).text(f.Value).endRow(rowEnd{})

@@ -365,7 +365,7 @@ export class Knobs {
 }
 
 const words = {
-  image: "image side", sequence: "tokens", optimize: "graph rewriting", keep: "kept", copy_policy: "copies", env: "environment",
+  check_numerics: "stop at the first NaN", image: "image side", sequence: "tokens", optimize: "graph rewriting", keep: "kept", copy_policy: "copies", env: "environment",
   "train.checkpoint": "checkpoints", "train.clip": "clip norm", "devices.preset": "card", "devices.card": "shared card", "devices.kind": "device",
   "devices.memory_limit": "limit", "devices.logical": "parts", "devices.virtual": "equal parts", "devices.unified": "unified memory",
   "devices.held": "held by others", "devices.reserve_rule": "reserve", "devices.peer": "link", "devices.allocator": "allocator",

@@ -136,6 +136,8 @@ export class Lanes {
     this.list.forEach((l, i) => (fixed[i] = Math.max(fixed[i], 44 + (l.legendNode ? l.legendNode.offsetHeight + 3 : 0) + (l.kind === "memory" ? 18 : 0))));
     const spare = this.root.clientHeight - fixed.reduce((a, b) => a + b + 1, 0);
     const shares = this.list.map((l) => roomy[l.kind]?.[1] ?? 0);
+    // Samples that stand alone are what is looked at.
+    if (this.list.every((l) => !roomy[l.kind])) this.list.forEach((l, i) => l.kind === "sample" && (fixed[i] += Math.max(0, Math.min(spare, 66 * l.rows))));
     const all = shares.reduce((a, b) => a + b, 0);
     return fixed.map((h, i) => Math.floor(h + (spare > 0 && all ? (spare * shares[i]) / all : 0)));
   }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"tideline/protocol/api"
 	"tideline/web/assets"
 	"tideline/web/share/browser"
 )
@@ -106,6 +107,31 @@ func TestEveryReferenceExists(t *testing.T) {
 			if _, other := browser.Files.ReadFile(m[1]); err != nil && other != nil {
 				t.Errorf("%s imports %s, which is not there", f.Name(), m[1])
 			}
+		}
+	}
+}
+
+// TestEveryFieldIsAKnob holds the form to the workload: a field without a
+// control can only be reached by a file.
+func TestEveryFieldIsAKnob(t *testing.T) {
+	html := page(t, Options{Agent: true, Dist: built})
+	// Fields that stand behind a control of several, or of another name.
+	behind := map[string]string{
+		"name": "", "train": "train.optimizer", "precision": "k-precision", "train.precision": "k-precision",
+		"devices.N.kind": "devices.0.preset", "devices.N.growth": "memory", "devices.N.memory_limit": "k-limit",
+		"devices.N.logical": "k-logical", "devices.N.held": "k-held",
+		"placement.rules.N.match": "add-rule", "placement.rules.N.device": "add-rule",
+	}
+	for _, path := range api.Paths() {
+		name, other := behind[path]
+		switch {
+		case other && name == "":
+			continue // a rerun is named by what was changed
+		case !other:
+			name = strings.Replace(path, ".N.", ".0.", 1)
+		}
+		if !strings.Contains(html, ` name="`+name+`"`) && !strings.Contains(html, ` id="`+name+`"`) {
+			t.Errorf("no control for %s", path)
 		}
 	}
 }

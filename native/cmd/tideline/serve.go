@@ -39,9 +39,9 @@ func (s *serveCmd) Run(ctx context.Context, c *console) error {
 	return s.serve(ctx, c, s.File, nil)
 }
 
-// serve shows files in the page, and runs that begin starts, until the command
-// is interrupted.
-func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin func(*agent.Agent) error) error {
+// serve shows files in the page, and a run that begin starts and names in a
+// fragment, until the command is interrupted.
+func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin func(*agent.Agent) (fragment string, err error)) error {
 	if s.Token != "" && len(s.Token) < 8 {
 		return usage("--token has %d characters, too few to keep anybody out: take at least 8, or leave it out for a random one", len(s.Token))
 	}
@@ -68,8 +68,9 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin
 		}
 		a.Serve(filepath.Base(name), src)
 	}
+	fragment := ""
 	if begin != nil {
-		if err := begin(a); err != nil {
+		if fragment, err = begin(a); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin
 	if err != nil {
 		return err
 	}
-	url := a.URL(l)
+	url := a.URL(l) + fragment
 	if s.JSON {
 		if err := printJSON(c, map[string]string{"url": url, "addr": l.Addr().String(), "token": a.Token(), "data": o.Data}); err != nil {
 			return err

@@ -47,14 +47,14 @@ func (x *watchCmd) Run(ctx context.Context, c *console) error {
 	if x.Output != "" {
 		return x.write(ctx, c, cards)
 	}
-	return x.serve(ctx, c, nil, func(a *agent.Agent) error {
-		_, err := a.Go("cards of this machine", "", 0, func(o launch.Options) (launch.Result, error) {
+	return x.serve(ctx, c, nil, func(a *agent.Agent) (string, error) {
+		run, err := a.Go("cards of this machine", "", 0, func(o launch.Options) (launch.Result, error) {
 			return x.watch(ctx, cards, o)
 		})
 		if err != nil {
 			cards.Close()
 		}
-		return err
+		return "#run=" + run.ID, err
 	})
 }
 
