@@ -1,0 +1,246 @@
+package contest
+
+import (
+	"tideline/protocol/event"
+	"tideline/shared/alloc"
+	"tideline/shared/alloc/kinds"
+	"tideline/shared/alloc/stream"
+)
+
+// Options say under which terms a trace is replayed.
+type Options struct {
+	Limit int64 // most bytes an allocator may take; 0 means the trace's own
+	// Unlimited lifts the trace's limit, too.
+	Unlimited bool
+	// Sink, if set, gets the replay as events of device 0, allocator 0: regions,
+	// blocks and failures, the number of the call as their time.
+	Sink event.Sink
+}
+
+// Result is what came of a replay. Bytes unless said otherwise. The measures of
+// fragmentation are defined in docs/allocators.md.
+type Result struct {
+	Kind     string
+	Settings []kinds.Setting
+	Label    string // what must stand beside the figures; "" for exact kinds
+	Err      error  // why the allocator could not be made; then the rest is zero
+
+	PeakInUse    int64 // the most that the blocks came to
+	PeakReserved int64 // the most that was held of the driver
+	Reserved     int64 // at the end
+	Requested    int64 // of the live blocks at PeakInUse
+	// External is the part of the free bytes outside of the largest free chunk,
+	// at PeakInUse; 0 when nothing is free.
+	External float64
+
+	OutOfMemory int64 // failed requests
+	Missing     int64 // bytes that they asked for
+	FirstFailed int   // number of the first one's call from 1; 0 for none
+	FirstBytes  int64 // what it asked for
+
+	DriverCalls int64 // regions taken and given back, and refusals
+	Refused     int64
+	Waits       int64 // of one stream for another
+	Syncs       int64 // of the host for a stream or the device
+}
+
+// Utilisation is peak in use over peak reserved, 1 when nothing was reserved.
+func (r *Result) Utilisation() float64 {
+	if r.PeakReserved == 0 {
+		return 1
+	}
+	return float64(r.PeakInUse) / float64(r.PeakReserved)
+}
+
+// Fragmentation is the part of the peak reserved that never held a block.
+func (r *Result) Fragmentation() float64 { return 1 - r.Utilisation() }
+
+// Internal is the part of the blocks that nobody asked for, at the peak; 0 when
+// there were none.
+func (r *Result) Internal() float64 {
+	if r.PeakInUse == 0 {
+		return 0
+	}
+	return float64(r.PeakInUse-r.Requested) / float64(r.PeakInUse)
+}
+
+// Cost is what the allocator held beyond what was wanted at once.
+func (r *Result) Cost(t *Trace) int64 { return r.PeakReserved - t.Floor }
+
+// Title is the kind with its settings.
+func (r *Result) Title() string {
+	k, err := kinds.ByName(r.Kind)
+	if err != nil {
+		return r.Kind
+	}
+	return kinds.Title(k, r.Settings)
+}
+
+// run is a replay under way.
+type run struct {
+	alloc.NoObserver
+	res    Result
+	sink   event.Sink
+	now    int64
+	a      *kinds.Instance
+	blocks []alloc.Block
+	order  stream.Order
+
+	inUse, requested int64
+	rising           bool // inUse is at a new peak, not looked at yet
+}
+
+func (x *run) emit(e event.Event) {
+	if x.sink != nil {
+		e.Time, e.Step = x.now, event.NoStep
+		x.sink.Emit(&e)
+	}
+}
+
+// RegionTaken implements alloc.Observer.
+func (x *run) RegionTaken(addr uint64, asked, received int64) {
+	x.res.DriverCalls++
+	x.emit(event.Event{Kind: event.RegionAdd, Address: addr, Size: received, Requested: asked})
+}
+
+// RegionRefused implements alloc.Observer.
+func (x *run) RegionRefused(asked int64) {
+	x.res.DriverCalls++
+	x.res.Refused++
+	x.emit(event.Event{Kind: event.RegionRefused, Size: asked})
+}
+
+// RegionGiven implements alloc.Observer.
+func (x *run) RegionGiven(addr uint64, bytes int64) {
+	x.res.DriverCalls++
+	x.emit(event.Event{Kind: event.RegionRemove, Address: addr, Size: bytes})
+}
+
+// Run replays the trace through one allocator. An allocator that cannot be made
+// under these terms is a result with Err.
+func (t *Trace) Run(e Entry, o Options) Result {
+	x := &run{sink: o.Sink, blocks: make([]alloc.Block, t.Slots)}
+	x.res = Result{Kind: e.Kind.Name, Settings: e.Settings, Label: e.Kind.Label()}
+	env := kinds.Env{
+		Limit: t.limit(o), Observer: x,
+		OnWait: func(_, _ stream.ID) { x.res.Waits++ }, OnSync: func(stream.ID, bool) { x.res.Syncs++ }, OnStall: func() { x.res.Syncs++ },
+	}
+	if t.Streams > 1 {
+		env.Order = &x.order
+	}
+	a, err := e.Kind.New(env, e.Settings)
+	if err != nil {
+		x.res.Err = err
+		return x.res
+	}
+	x.a = a
+	streams := t.Streams > 1
+	t.Each(func(c *Call) {
+		x.now++
+		if streams {
+			a.UseStream(c.Stream)
+		}
+		x.call(c)
+	})
+	x.look()
+	s := a.Stats()
+	x.res.PeakReserved, x.res.Reserved = max(s.PeakPool, s.Pool), s.Pool
+	calls := x.res.DriverCalls
+	x.end()
+	x.res.DriverCalls = calls // the end is the same for all
+	return x.res
+}
+
+func (t *Trace) limit(o Options) int64 {
+	switch {
+	case o.Unlimited:
+		return 0
+	case o.Limit > 0:
+		return o.Limit
+	}
+	return t.Limit
+}
+
+func (x *run) call(c *Call) {
+	switch c.Kind {
+	case Allocate:
+		x.allocate(c)
+	case Free:
+		x.look()
+		x.free(c.Slot)
+	case EndStep:
+		x.a.Synchronize()
+		x.a.EndStep()
+	}
+}
+
+func (x *run) allocate(c *Call) {
+	r := alloc.Request{Bytes: c.Bytes, Alignment: c.Align, NoRetry: true}
+	var b alloc.Block
+	var ok bool
+	if c.Parameter {
+		b, ok = x.a.AllocateParameter(r)
+	} else {
+		b, ok = x.a.Allocate(r)
+	}
+	if !ok {
+		if c.Bytes != 0 {
+			x.failed(c)
+		}
+		return
+	}
+	x.blocks[c.Slot] = b
+	x.inUse += b.Size
+	x.requested += b.Requested
+	x.emit(event.Event{Kind: event.Alloc, Address: b.Address, Size: b.Size, Requested: b.Requested, Stream: event.StreamID(c.Stream)})
+	if x.inUse > x.res.PeakInUse {
+		x.res.PeakInUse, x.res.Requested = x.inUse, x.requested
+		x.rising = true
+	}
+	if c.Fails { // the program ended here; whoever can serve it shows so
+		x.look()
+		x.free(c.Slot)
+	}
+}
+
+// look measures at a peak, before it is left.
+func (x *run) look() {
+	if x.rising {
+		x.rising = false
+		x.res.External = x.a.Stats().Fragmentation()
+	}
+}
+
+func (x *run) failed(c *Call) {
+	r := &x.res
+	if r.OutOfMemory++; r.OutOfMemory == 1 {
+		r.FirstFailed, r.FirstBytes = int(x.now), c.Bytes
+	}
+	r.Missing += max(0, c.Bytes)
+	x.emit(event.Event{Kind: event.OutOfMemory, Size: max(0, c.Bytes), Requested: max(0, c.Bytes)})
+}
+
+func (x *run) free(slot int32) {
+	b := x.blocks[slot]
+	if b.Address == 0 {
+		return // its request failed
+	}
+	x.blocks[slot] = alloc.Block{}
+	x.inUse -= b.Size
+	x.requested -= b.Requested
+	x.emit(event.Event{Kind: event.Free, Address: b.Address, Size: b.Size})
+	if err := x.a.Free(b.Address); err != nil {
+		panic("contest: a block that was handed out is not taken back: " + err.Error())
+	}
+}
+
+// end gives everything back, for those who watch.
+func (x *run) end() {
+	if x.sink == nil {
+		return
+	}
+	for slot := range x.blocks {
+		x.free(int32(slot))
+	}
+	x.a.Close()
+}
