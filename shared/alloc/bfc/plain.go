@@ -8,10 +8,10 @@ import (
 
 // The way of nearly every request and free: no stamp, no partition, no
 // alignment that an address does not have anyway. It does what allocate and
-// free do, but searches nothing where a link or the head of a run answers, and
-// is written out, because calls would be a good part of the time. What is rare
-// ends in a call and a return: code that meets again behind an if costs
-// WebAssembly an indirect jump.
+// free do, but searches nothing where a link or the head of a run answers. Its
+// pieces are small enough to be inlined, because calls would be a good part of
+// the time, and what is rare ends in a call and a return: code that meets again
+// behind an if costs WebAssembly an indirect jump.
 
 // Allocate implements alloc.Allocator. Bytes are taken for what C++ makes of
 // them, so that a negative number is an impossibly large request. An alignment
@@ -23,15 +23,9 @@ func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 	size := (uint64(r.Bytes) + MinAllocation - 1) &^ (MinAllocation - 1)
 	s := &a.sets[tagLower]
 	home := runOf(size)
-	w := home >> 6
-	m := s.words[w] >> (home & 63) << (home & 63)
-	if m == 0 {
-		w = uint64(bits.TrailingZeros64(s.summary>>(w+1)<<(w+1)|1<<emptyWord)) & emptyWord
-		m = s.words[w]
-	}
-	i := (w<<6 | uint64(bits.TrailingZeros64(m))) & runMask
+	i := s.from(home)
 	chunks := a.chunks
-	h := s.heads[i] // none, if no word had a run
+	h := s.heads[i]
 	if uint64(h)-1 >= uint64(len(chunks))-1 {
 		return a.allocateBehind(r, i)
 	}
@@ -50,27 +44,61 @@ func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 		return a.allocateBehind(r, i)
 	}
 	s.dropHead(i, c.up)
-	n := &chunks[rest]
+	a.cutOff(chunks, h, size, rest)
+	a.index.add(chunks, h)
+	block := a.handOut(c, r.Bytes)
+	if j := runOf(left); s.leads(j, home, len(chunks)) {
+		s.setHead(chunks, j, rest, s.heads[j])
+		return block, true
+	}
+	s.insert(chunks, rest)
+	return block, true
+}
+
+// from returns the first run from home on that has chunks; if there is none,
+// one that never has any.
+func (s *freeSet) from(home uint64) uint64 {
+	w := home >> 6
+	m := s.words[w] >> (home & 63) << (home & 63)
+	if m == 0 {
+		w = uint64(bits.TrailingZeros64(s.summary>>(w+1)<<(w+1)|1<<emptyWord)) & emptyWord
+		m = s.words[w]
+	}
+	return (w<<6 | uint64(bits.TrailingZeros64(m))) & runMask
+}
+
+// leads reports whether what is left of the best fit for a request of run home
+// comes first in its own run j: what would come before it, but not before the
+// request, would have been the better fit. n is the length of the table.
+func (s *freeSet) leads(j, home uint64, n int) bool {
+	return j > home && int(s.heads[j]) < n
+}
+
+// cutOff is split with the handle of the rest, which is not none.
+func (a *Allocator) cutOff(chunks []chunk, h uint32, size uint64, rest uint32) {
+	c, n := &chunks[h], &chunks[rest]
 	a.freeHandle = n.next
 	n.addr = c.addr + size
-	n.size = left
+	n.size = c.size - size
 	n.id = idFree
 	n.prev = h
 	n.next = c.next
 	chunks[n.next].prev = rest
 	c.size = size
 	c.next = rest
-	a.index.add(chunks, h)
-	block := a.handOut(c, r.Bytes)
-	// What would come before the rest, but not before the request, would have
-	// been the better fit.
-	j := runOf(left)
-	if up := s.heads[j]; j > home && int(up) < len(chunks) {
-		s.setHead(chunks, j, rest, up)
-		return block, true
-	}
-	s.insert(chunks, rest)
-	return block, true
+}
+
+// handOut makes c, which is in no set and in the index, a block.
+func (a *Allocator) handOut(c *chunk, requested int64) alloc.Block {
+	c.run = 0
+	c.requested = uint64(requested)
+	c.id = a.nextID
+	a.nextID++
+	size := int64(c.size)
+	a.inUse += size
+	a.peak = max(a.peak, a.inUse)
+	a.largest = max(a.largest, size)
+	return alloc.Block{Address: c.addr, Size: size, Requested: requested, ID: c.id}
 }
 
 // allocateBehind is Allocate when the head of i, the first run that may serve
@@ -87,19 +115,6 @@ func (a *Allocator) allocateBehind(r alloc.Request, i uint64) (alloc.Block, bool
 		s.insert(a.chunks, rest)
 	}
 	return a.use(h, uint64(r.Bytes)), true
-}
-
-// handOut makes c, which is in no set and in the index, a block.
-func (a *Allocator) handOut(c *chunk, requested int64) alloc.Block {
-	c.run = 0
-	c.requested = uint64(requested)
-	c.id = a.nextID
-	a.nextID++
-	size := int64(c.size)
-	a.inUse += size
-	a.peak = max(a.peak, a.inUse)
-	a.largest = max(a.largest, size)
-	return alloc.Block{Address: c.addr, Size: size, Requested: requested, ID: c.id}
 }
 
 // Free implements alloc.Allocator.
@@ -128,20 +143,11 @@ func (a *Allocator) Free(addr uint64) error {
 	s := &a.sets[tagLower]
 	if n.run != 0 {
 		s.dropHead(uint64(n.run), s.cut(chunks, next, n))
-		n.run = 0
-		c.size += n.size
-		c.next = n.next
-		chunks[n.next].prev = h
-		n.next = a.freeHandle
-		a.freeHandle = next
+		a.absorb(chunks, h, next)
 	}
 	if p.run != 0 {
 		s.dropHead(uint64(p.run), s.cut(chunks, prev, p))
-		p.size += c.size
-		p.next = c.next
-		chunks[c.next].prev = prev
-		c.next = a.freeHandle
-		a.freeHandle = h
+		a.absorb(chunks, prev, h)
 		h, c = prev, p
 	}
 	i := runOf(c.size)
@@ -151,6 +157,17 @@ func (a *Allocator) Free(addr uint64) error {
 	}
 	s.insert(chunks, h)
 	return nil
+}
+
+// absorb is merge where the left chunk's stamp and tag need no look.
+func (a *Allocator) absorb(chunks []chunk, left, right uint32) {
+	l, r := &chunks[left], &chunks[right]
+	r.run = 0
+	l.size += r.size
+	l.next = r.next
+	chunks[r.next].prev = left
+	r.next = a.freeHandle
+	a.freeHandle = right
 }
 
 // freeBehind is Free when another chunk comes first in the chain of addr.

@@ -262,11 +262,13 @@ func (x *trial) compareWithReference(m event.ChunkMap) {
 	if len(m) != len(x.ref.Regions) {
 		x.fatal(fmt.Sprintf("%d regions, the reference has %d", len(m), len(x.ref.Regions)))
 	}
-	for i, r := range x.ref.Regions {
-		if len(m[i].Chunks) != len(r.Chunks) {
-			x.fatal(fmt.Sprintf("%d chunks in region %x, the reference has %d", len(m[i].Chunks), r.Addr, len(r.Chunks)))
+	for i := range x.ref.Regions {
+		r := &x.ref.Regions[i]
+		chunks := r.Chunks()
+		if len(m[i].Chunks) != len(chunks) {
+			x.fatal(fmt.Sprintf("%d chunks in region %x, the reference has %d", len(m[i].Chunks), r.Addr, len(chunks)))
 		}
-		for k, c := range r.Chunks {
+		for k, c := range chunks {
 			g := m[i].Chunks[k]
 			if g.Address != c.Addr || g.Size != c.Size || g.InUse != c.InUse {
 				x.fatal(fmt.Sprintf("chunk %+v, the reference has %+v", g, c))

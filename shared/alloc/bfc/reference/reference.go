@@ -1,7 +1,8 @@
-// Package reference is the BFC allocator once more, written to be read: every
-// region is a plain list of chunks in address order, and every search looks at
-// all of them. It exists as an oracle for package bfc, with which it shares no
-// code, and as the yardstick that bfc's speed is measured against.
+// Package reference is the BFC allocator once more, written to be read: chunks
+// are linked in address order, the free ones are in one tree by size and
+// address, the blocks in use are in a map. It exists as an oracle for package
+// bfc, with which it shares no code, and as the yardstick that bfc's speed is
+// measured against: what the plain structures cost.
 //
 // It covers growth, backpedalling, joined regions, collection and alignment.
 // It leaves out what is about handles or waiting: dumps, stamped frees,
@@ -26,16 +27,26 @@ type Options struct {
 
 // Chunk is one piece of a region.
 type Chunk struct {
-	Addr  uint64
-	Size  int64
-	InUse bool
+	Addr       uint64
+	Size       int64
+	InUse      bool
+	prev, next *Chunk // by address, inside the region
+	node              // of the tree, while it is free
 }
 
 // Region is memory of the driver, tiled by its chunks.
 type Region struct {
-	Addr   uint64
-	Size   int64
-	Chunks []Chunk
+	Addr  uint64
+	Size  int64
+	first *Chunk
+}
+
+// Chunks are the region's chunks in address order.
+func (r *Region) Chunks() (list []Chunk) {
+	for c := r.first; c != nil; c = c.next {
+		list = append(list, *c)
+	}
+	return list
 }
 
 // Allocator is the allocator.
@@ -45,6 +56,8 @@ type Allocator struct {
 	next    int64
 	waste   int64
 	Regions []Region // ascending by address
+	blocks  map[uint64]*Chunk
+	free    *Chunk // the tree's root
 	Pool    int64
 	InUse   int64
 	Peak    int64
@@ -56,7 +69,7 @@ func round(n int64) int64 { return (n + granule - 1) / granule * granule }
 
 // New returns an empty allocator.
 func New(d Driver, o Options) *Allocator {
-	a := &Allocator{o: o, driver: d, next: round(o.Limit), waste: 128 << 20}
+	a := &Allocator{o: o, driver: d, blocks: map[uint64]*Chunk{}, next: round(o.Limit), waste: 128 << 20}
 	if o.Growth {
 		a.next = round(min(o.Limit, 2<<20))
 	}
@@ -93,30 +106,28 @@ func (a *Allocator) Allocate(bytes, alignment int64) (addr uint64, ok bool) {
 
 // find takes the smallest free chunk that fits, the lowest of equals.
 func (a *Allocator) find(size, align int64) (uint64, bool) {
-	var in *Region
-	best := -1
-	for r := range a.Regions {
-		for i, c := range a.Regions[r].Chunks {
-			if c.InUse || c.Size < size+padding(c.Addr, align) {
-				continue
-			}
-			if in == nil || c.Size < in.Chunks[best].Size {
-				in, best = &a.Regions[r], i
-			}
+	var c *Chunk
+	each(a.free, size, func(x *Chunk) bool {
+		if x.Size < size+padding(x.Addr, align) {
+			return true
 		}
-	}
-	if in == nil {
+		c = x
+		return false
+	})
+	if c == nil {
 		return 0, false
 	}
-	if p := padding(in.Chunks[best].Addr, align); p > 0 {
-		in.split(best, p)
-		best++
+	a.free = remove(a.free, c)
+	if p := padding(c.Addr, align); p > 0 {
+		rest := c.split(p)
+		a.free = insert(a.free, c)
+		c = rest
 	}
-	if rest := in.Chunks[best].Size - size; rest >= size || rest >= a.waste {
-		in.split(best, size)
+	if rest := c.Size - size; rest >= size || rest >= a.waste {
+		a.free = insert(a.free, c.split(size))
 	}
-	c := &in.Chunks[best]
 	c.InUse = true
+	a.blocks[c.Addr] = c
 	a.InUse += c.Size
 	a.Peak = max(a.Peak, a.InUse)
 	return c.Addr, true
@@ -126,42 +137,50 @@ func padding(addr uint64, align int64) int64 {
 	return int64((uint64(align) - addr%uint64(align)) % uint64(align))
 }
 
-// split cuts chunk i after size bytes into itself and a free rest.
-func (r *Region) split(i int, size int64) {
-	c := r.Chunks[i]
-	r.Chunks = append(r.Chunks, Chunk{})
-	copy(r.Chunks[i+1:], r.Chunks[i:])
-	r.Chunks[i].Size = size
-	r.Chunks[i+1] = Chunk{Addr: c.Addr + uint64(size), Size: c.Size - size}
+// split cuts c after size bytes into itself and a free rest, which it returns.
+func (c *Chunk) split(size int64) *Chunk {
+	rest := &Chunk{Addr: c.Addr + uint64(size), Size: c.Size - size, prev: c, next: c.next}
+	if rest.next != nil {
+		rest.next.prev = rest
+	}
+	c.Size, c.next = size, rest
+	return rest
 }
 
-// joinFree merges every run of free chunks.
-func (r *Region) joinFree() {
-	out := r.Chunks[:1]
-	for _, c := range r.Chunks[1:] {
-		if last := &out[len(out)-1]; !last.InUse && !c.InUse {
-			last.Size += c.Size
-			continue
-		}
-		out = append(out, c)
+// merge makes c of itself and the chunk behind it.
+func (c *Chunk) merge() {
+	c.Size += c.next.Size
+	if c.next = c.next.next; c.next != nil {
+		c.next.prev = c
 	}
-	r.Chunks = out
+}
+
+// put merges c, which is free, with its free neighbours and puts the result
+// into the tree.
+func (a *Allocator) put(c *Chunk) {
+	if n := c.next; n != nil && !n.InUse {
+		a.free = remove(a.free, n)
+		c.merge()
+	}
+	if p := c.prev; p != nil && !p.InUse {
+		a.free = remove(a.free, p)
+		p.merge()
+		c = p
+	}
+	a.free = insert(a.free, c)
 }
 
 // Free takes a block back; ok is false when no block starts at addr.
 func (a *Allocator) Free(addr uint64) bool {
-	for r := range a.Regions {
-		for i := range a.Regions[r].Chunks {
-			c := &a.Regions[r].Chunks[i]
-			if c.Addr == addr && c.InUse {
-				c.InUse = false
-				a.InUse -= c.Size
-				a.Regions[r].joinFree()
-				return true
-			}
-		}
+	c, ok := a.blocks[addr]
+	if !ok {
+		return false
 	}
-	return false
+	delete(a.blocks, addr)
+	c.InUse = false
+	a.InUse -= c.Size
+	a.put(c)
+	return true
 }
 
 // extend asks the driver for a region.
@@ -205,17 +224,23 @@ func (a *Allocator) add(addr uint64, size int64) {
 	for at < len(a.Regions) && a.Regions[at].Addr < addr {
 		at++
 	}
+	c := &Chunk{Addr: addr, Size: size}
 	if at > 0 && a.driver.Joins() {
 		if r := &a.Regions[at-1]; r.Addr+uint64(r.Size) == addr {
+			last := r.first
+			for last.next != nil {
+				last = last.next
+			}
+			last.next, c.prev = c, last
 			r.Size += size
-			r.Chunks = append(r.Chunks, Chunk{Addr: addr, Size: size})
-			r.joinFree()
+			a.put(c)
 			return
 		}
 	}
 	a.Regions = append(a.Regions, Region{})
 	copy(a.Regions[at+1:], a.Regions[at:])
-	a.Regions[at] = Region{addr, size, []Chunk{{Addr: addr, Size: size}}}
+	a.Regions[at] = Region{addr, size, c}
+	a.put(c)
 }
 
 // collect gives all wholly free regions back if that can make room for size.
@@ -223,7 +248,7 @@ func (a *Allocator) collect(size int64) bool {
 	if !a.o.Collect {
 		return false
 	}
-	idle := func(r Region) bool { return len(r.Chunks) == 1 && !r.Chunks[0].InUse }
+	idle := func(r Region) bool { return r.first.next == nil && !r.first.InUse }
 	total := int64(0)
 	for _, r := range a.Regions {
 		if idle(r) {
@@ -239,6 +264,7 @@ func (a *Allocator) collect(size int64) bool {
 			kept = append(kept, r)
 			continue
 		}
+		a.free = remove(a.free, r.first)
 		a.driver.Give(r.Addr, r.Size)
 		a.Pool -= r.Size
 	}
