@@ -137,6 +137,10 @@ func TestAReplayThroughTheSameAllocatorIsTheRun(t *testing.T) {
 	if again.Floor != x.Floor || again.Allocs != x.Allocs {
 		t.Errorf("floor %d, %d allocations; recorded anew %d, %d", x.Floor, x.Allocs, again.Floor, again.Allocs)
 	}
+	if o := again.Original; o.PeakInUse != first.PeakInUse || o.PeakReserved != first.PeakReserved || o.OutOfMemory != first.OutOfMemory ||
+		o.Requested != first.Requested || o.DriverCalls != first.DriverCalls+1 { // and the end's
+		t.Errorf("recorded as %+v, was %+v", o, first)
+	}
 	second := again.Run(e, contest.Options{Limit: x.Limit})
 	if fmt.Sprint(first) != fmt.Sprint(second) {
 		t.Errorf("%+v\n%+v", first, second)

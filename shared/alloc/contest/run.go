@@ -207,7 +207,12 @@ func (x *run) allocate(c *Call) {
 func (x *run) look() {
 	if x.rising {
 		x.rising = false
-		x.res.External = x.a.Stats().Fragmentation()
+		s := x.a.Stats()
+		if free := s.Pool - x.inUse; free > 0 {
+			x.res.External = float64(max(0, free-s.LargestFree)) / float64(free)
+		} else {
+			x.res.External = 0
+		}
 	}
 }
 

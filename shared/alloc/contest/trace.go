@@ -33,15 +33,18 @@ type Call struct {
 
 // Trace is a program's calls of one allocator.
 type Trace struct {
-	Name      string // of the allocator
-	Kind      string // as its facts tell; "" when unknown
-	Device    event.DeviceID
-	Limit     int64 // of the original; 0 when there was none, or none is known
-	Allocs    int64
-	Slots     int   // most blocks alive at once
-	Streams   int   // highest stream number and 1
-	Floor     int64 // the most requested bytes that were alive at once
-	OutOfMem  int64 // failures in the original
+	Name     string // of the allocator
+	Kind     string // as its facts tell; "" when unknown
+	Device   event.DeviceID
+	Limit    int64 // of the original; 0 when there was none, or none is known
+	Allocs   int64
+	Slots    int   // most blocks alive at once
+	Streams  int   // highest stream number and 1
+	Floor    int64 // the most requested bytes that were alive at once
+	OutOfMem int64 // failures in the original
+	// Original is what the events tell of the allocator that was recorded; nil
+	// where only calls are known.
+	Original  *Result
 	chunks    [][]Call
 	n         int
 	requested int64
@@ -90,11 +93,14 @@ type space struct {
 	allocator event.AllocatorID
 	live      map[uint64]held
 	slots     slots
+	was       Result
+	inUse     int64
 }
 
 type held struct {
 	slot      int32
 	requested int64
+	size      int64
 }
 
 // NewRecorder returns an empty recorder for events with that table.
@@ -136,9 +142,23 @@ func (r *Recorder) Emit(e *event.Event) {
 	case event.OutOfMemory:
 		s := r.space(e.Device, e.Allocator)
 		s.OutOfMem++
+		s.was.Missing += e.Requested
 		x := s.slots.take()
 		s.add(Call{Kind: Allocate, Bytes: e.Requested, Slot: x, Stream: stream.ID(e.Stream), Fails: true})
 		s.slots.give(x)
+	case event.RegionAdd:
+		s := r.space(e.Device, e.Allocator)
+		s.was.Reserved += e.Size
+		s.was.PeakReserved = max(s.was.PeakReserved, s.was.Reserved)
+		s.was.DriverCalls++
+	case event.RegionRemove:
+		s := r.space(e.Device, e.Allocator)
+		s.was.Reserved -= e.Size
+		s.was.DriverCalls++
+	case event.RegionRefused:
+		s := r.space(e.Device, e.Allocator)
+		s.was.Refused++
+		s.was.DriverCalls++
 	case event.StepEnd:
 		for _, s := range r.spaces {
 			s.add(Call{Kind: EndStep})
@@ -167,8 +187,11 @@ func (s *slots) give(x int32) { s.spare = append(s.spare, x) }
 
 func (s *space) alloc(e *event.Event) {
 	x := s.slots.take()
-	s.live[e.Address] = held{x, e.Requested}
+	s.live[e.Address] = held{x, e.Requested, e.Size}
 	s.allocated(e.Requested)
+	if s.inUse += e.Size; s.inUse > s.was.PeakInUse {
+		s.was.PeakInUse, s.was.Requested = s.inUse, s.requested
+	}
 	s.add(Call{Kind: Allocate, Bytes: e.Requested, Slot: x, Stream: stream.ID(e.Stream), Parameter: e.Category == event.Parameter})
 }
 
@@ -179,6 +202,7 @@ func (s *space) free(e *event.Event) {
 	}
 	delete(s.live, e.Address)
 	s.requested -= h.requested
+	s.inUse -= h.size
 	s.slots.give(h.slot)
 	s.add(Call{Kind: Free, Slot: h.slot, Stream: stream.ID(e.Stream)})
 }
@@ -189,6 +213,8 @@ func (r *Recorder) Traces() []*Trace {
 	var list []*Trace
 	for _, s := range r.spaces {
 		if s.Allocs > 0 || s.OutOfMem > 0 {
+			s.was.Kind, s.was.OutOfMemory = s.Kind, s.OutOfMem
+			s.Original = &s.was
 			list = append(list, &s.Trace)
 		}
 	}
@@ -218,7 +244,7 @@ func FromTrace(r io.Reader) (*Trace, error) {
 		}
 		switch op.Kind {
 		case trace.Alloc, trace.AllocNoRetry:
-			h := held{slots.take(), max(0, op.Bytes)}
+			h := held{slot: slots.take(), requested: max(0, op.Bytes)}
 			live[op.ID] = h
 			t.allocated(h.requested)
 			t.add(Call{Kind: Allocate, Bytes: op.Bytes, Align: op.Align, Slot: h.slot})

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"tideline/protocol/event"
+	"tideline/shared/alloc/contest"
+	"tideline/shared/alloc/kinds"
+)
+
+// contest replays the requests for memory alone through other allocators.
+func (r *replayCmd) contest(c *console) error {
+	if r.Options {
+		return r.listOptions(c)
+	}
+	entries, err := r.entries()
+	if err != nil {
+		return err
+	}
+	o := contest.Options{}
+	if r.Limit != "" {
+		if o.Limit, err = event.ParseBytes(r.Limit); err != nil || o.Limit <= 0 {
+			return usage("--limit is %q, expected a size such as 12GiB", r.Limit)
+		}
+	}
+	t, err := r.requests(c)
+	if err != nil {
+		return err
+	}
+	rows := t.Compare(entries, o)
+	if len(rows) == 1 && rows[0].Err != nil {
+		return rows[0].Err
+	}
+	if o.Limit == 0 {
+		o.Limit = t.Limit
+	}
+	if r.JSON {
+		return printJSON(c, contestSummary(t, rows, o.Limit))
+	}
+	printContest(c, t, rows, o.Limit)
+	return nil
+}
+
+// listOptions tells what an allocator can be set to.
+func (r *replayCmd) listOptions(c *console) error {
+	k, err := kinds.ByName(r.Allocator)
+	if err != nil {
+		return usageError{err}
+	}
+	c.say("%s: %s\n", k.Name, k.Doc)
+	for _, o := range k.Options {
+		std := "by the limit or not set"
+		if o.Default != "" {
+			std = o.Default
+		}
+		c.say("\n  %s\n%s\n      Takes %s. Default: %s.\n", o.Name, indented(o.Doc, 6), o.Want, std)
+	}
+	return nil
+}
+
+func indented(text string, by int) string {
+	margin := strings.Repeat(" ", by)
+	return margin + strings.ReplaceAll(wrap(text, 78-by), "\n", "\n"+margin)
+}
+
+// entries are the allocators that the flags ask for.
+func (r *replayCmd) entries() ([]contest.Entry, error) {
+	switch {
+	case r.Answers != "" || r.Output != "":
+		return nil, usage("--allocator and --matrix compare figures: they go with neither --answers nor -o")
+	case r.File == "":
+		return nil, usage("give a timeline or an allocation trace to replay")
+	case r.Matrix && (r.Allocator != "" || len(r.Set) > 0):
+		return nil, usage("--matrix has its own allocators and settings: leave --allocator and --set away, or --matrix")
+	case r.Matrix:
+		return contest.Matrix(), nil
+	}
+	k, err := kinds.ByName(r.Allocator)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	e := contest.Entry{Kind: k}
+	for _, text := range r.Set {
+		s, err := kinds.ParseSetting(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		e.Settings = append(e.Settings, s)
+	}
+	if err := k.Check(e.Settings); err != nil {
+		return nil, usageError{err}
+	}
+	return []contest.Entry{e}, nil
+}
+
+// requests are those of one allocator of the file.
+func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
+	t, err := readTrace(r.File)
+	if t != nil || err != nil {
+		return t, err
+	}
+	in, err := openTimeline(r.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.file.Close() }() // it was only read
+	var rec *contest.Recorder
+	if err := in.replay(func(strs *event.Strings) event.Sink {
+		rec = contest.NewRecorder(strs)
+		return rec
+	}); err != nil {
+		return nil, err
+	}
+	in.printDamage(c)
+	return r.choose(rec.Traces())
+}
+
+// choose picks the allocator that --of names, or the one of a device that held
+// most.
+func (r *replayCmd) choose(all []*contest.Trace) (*contest.Trace, error) {
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no requests for memory to replay", r.File)
+	}
+	var best *contest.Trace
+	names := make([]string, 0, len(all))
+	for _, t := range all {
+		names = append(names, t.Name)
+		if t.Name == r.Of {
+			return t, nil
+		}
+		onDevice := t.Kind != "system"
+		if best == nil || onDevice && best.Kind == "system" || onDevice == (best.Kind != "system") && t.Floor > best.Floor {
+			best = t
+		}
+	}
+	if r.Of != "" {
+		return nil, usage("%s has no allocator %q. It has: %s", r.File, r.Of, strings.Join(names, ", "))
+	}
+	return best, nil
+}
+
+// readTrace reads an allocation trace, packed or not; nil when the file is
+// something else.
+func readTrace(name string) (*contest.Trace, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, without(err))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	in := bufio.NewReader(f)
+	const magic = "bfc-trace "
+	if head, _ := in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("decompress %s: %w", name, err)
+		}
+		in = bufio.NewReader(z)
+	}
+	if head, err := in.Peek(len(magic)); string(head) != magic {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, nil //nolint:nilnil,nilerr // whatever it is, it is not a trace; who opens it next says what is wrong
+		}
+		return nil, nil //nolint:nilnil // no trace is no error
+	}
+	t, err := contest.FromTrace(in)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// printContest writes the rows for people.
+func printContest(c *console, t *contest.Trace, rows []contest.Result, limit int64) {
+	under := "without a limit"
+	if limit > 0 {
+		under = "limit " + size(limit)
+	}
+	c.say("%s: %s, at most %s wanted at once, %s\n", t.Name, count(t.Allocs, "allocation"), size(t.Floor), under)
+	var tab table
+	tab.row("", "peak in use", "peak reserved", "never used", "waste in blocks", "scattered", "out of memory", "driver calls", "waits")
+	modelled := ""
+	line := func(title string, r *contest.Result) {
+		if r.Err != nil {
+			tab.row(title, "not made: "+r.Err.Error())
+			return
+		}
+		scattered := percent(r.External)
+		if r == t.Original {
+			scattered = "" // the events do not tell
+		}
+		tab.row(title, size(r.PeakInUse), size(r.PeakReserved), percent(r.Fragmentation()), percent(r.Internal()), scattered,
+			fmt.Sprint(r.OutOfMemory), fmt.Sprint(r.DriverCalls), fmt.Sprint(r.Waits+r.Syncs))
+	}
+	if t.Original != nil {
+		line("as recorded", t.Original)
+	}
+	for i := range rows {
+		title := rows[i].Title()
+		if rows[i].Label != "" {
+			title, modelled = title+" *", rows[i].Label
+		}
+		line(title, &rows[i])
+	}
+	tab.print(c)
+	if modelled != "" {
+		c.say("* %s\n", modelled)
+	}
+	for i := range rows {
+		if rows[i].OutOfMemory > 0 {
+			c.say("A failed request is left out and the replay goes on; the program would have ended there.\n")
+			break
+		}
+	}
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// contestReport is the comparison for machines. Sizes are bytes.
+type contestReport struct {
+	Allocator   string       `json:"allocator"`
+	Allocations int64        `json:"allocations"`
+	Floor       int64        `json:"floor"` // the most that was wanted at once
+	Limit       int64        `json:"limit,omitempty"`
+	Rows        []contestRow `json:"rows"`
+}
+
+type contestRow struct {
+	Allocator     string            `json:"allocator"` // "recorded" for the original
+	Settings      map[string]string `json:"settings,omitempty"`
+	Label         string            `json:"label,omitempty"`
+	Error         string            `json:"error,omitempty"`
+	PeakInUse     int64             `json:"peak_in_use"`
+	PeakReserved  int64             `json:"peak_reserved"`
+	Utilisation   float64           `json:"utilisation"`
+	Fragmentation float64           `json:"fragmentation"`
+	Internal      float64           `json:"internal"`
+	External      *float64          `json:"external,omitempty"`
+	Cost          int64             `json:"cost"` // peak reserved beyond the floor
+	OutOfMemory   int64             `json:"out_of_memory"`
+	FirstFailed   int               `json:"first_failed_call,omitempty"`
+	DriverCalls   int64             `json:"driver_calls"`
+	Waits         int64             `json:"waits"`
+	Syncs         int64             `json:"synchronisations"`
+}
+
+func contestSummary(t *contest.Trace, rows []contest.Result, limit int64) *contestReport {
+	x := &contestReport{Allocator: t.Name, Allocations: t.Allocs, Floor: t.Floor, Limit: limit}
+	add := func(name string, r *contest.Result) {
+		row := contestRow{
+			Allocator: name, Label: r.Label, PeakInUse: r.PeakInUse, PeakReserved: r.PeakReserved,
+			Utilisation: r.Utilisation(), Fragmentation: r.Fragmentation(), Internal: r.Internal(),
+			Cost: r.Cost(t), OutOfMemory: r.OutOfMemory, FirstFailed: r.FirstFailed,
+			DriverCalls: r.DriverCalls, Waits: r.Waits, Syncs: r.Syncs,
+		}
+		if r != t.Original {
+			row.External = &r.External
+		}
+		if r.Err != nil {
+			row.Error, row.Cost = r.Err.Error(), 0
+		}
+		for _, s := range r.Settings {
+			if row.Settings == nil {
+				row.Settings = map[string]string{}
+			}
+			row.Settings[s.Name] = s.Value
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	if t.Original != nil {
+		add("recorded", t.Original)
+	}
+	for i := range rows {
+		add(rows[i].Kind, &rows[i])
+	}
+	return x
+}

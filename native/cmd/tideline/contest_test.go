@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"tideline/shared/alloc/contest"
+	"tideline/shared/alloc/kinds"
+)
+
+// case13 is what a real ONNX Runtime log shows: two requests under a limit.
+const case13 = "bfc-trace 1\no name Cuda\no limit 1073741824\na 0 160000\na 1 19888128\n"
+
+func TestReplayThroughOtherAllocators(t *testing.T) {
+	line := recorded(t, small)
+	trace := file(t, "x.trace", case13)
+	tests := []struct {
+		name string
+		args []string
+		code int
+		out  string // in the standard output
+		err  string // in the standard error
+	}{
+		{"one", []string{line, "--allocator", "torch"}, 0, "as recorded", ""},
+		{"an option", []string{line, "--allocator", "torch", "--set", "expandable_segments=true"}, 0, "torch expandable_segments=true", ""},
+		{"an alias", []string{line, "--allocator", "cuda_malloc_async"}, 0, "* modelled: the driver's layout is not public", ""},
+		{"all", []string{line, "--matrix"}, 0, "rmm-arena", ""},
+		{"of the host's allocator", []string{line, "--matrix", "--of", "gpu_host_bfc"}, 0, "gpu_host_bfc: ", ""},
+		{"a limit that is too low", []string{line, "--allocator", "direct", "--limit", "64KiB"}, 0, "the program would have ended there", ""},
+		{"a trace", []string{trace, "--allocator", "ort"}, 0, "33.00 MiB", ""},
+		{"a packed trace", []string{file(t, "x.trace.gz", gzipped([]byte(case13))), "--allocator", "ort", "--set", "arena_extend_strategy=same_as_requested"}, 0, "19.12 MiB", ""},
+		{"options", []string{"--allocator", "ort", "--options"}, 0, "max_dead_bytes_per_chunk", ""},
+		{"options of nothing", []string{"--allocator", "jemalloc", "--options"}, 2, "", "Known: bfc, torch"},
+		{"no such allocator", []string{line, "--allocator", "jemalloc"}, 2, "", `unknown allocator "jemalloc"`},
+		{"no such option", []string{line, "--allocator", "ort", "--set", "growth=true"}, 2, "", `no option "growth"`},
+		{"an option's nonsense", []string{line, "--allocator", "bfc", "--set", "growth=perhaps"}, 2, "", "expected true or false"},
+		{"no option at all", []string{line, "--allocator", "bfc", "--set", "growth"}, 2, "", "OPTION=VALUE"},
+		{"nonsense as a limit", []string{line, "--matrix", "--limit", "much"}, 2, "", "expected a size"},
+		{"no file", []string{"--matrix"}, 2, "", "give a timeline"},
+		{"both", []string{line, "--matrix", "--allocator", "bfc"}, 2, "", "--matrix has its own"},
+		{"with an output", []string{line, "--matrix", "-o", "x.tideline"}, 2, "", "neither --answers nor -o"},
+		{"of nobody", []string{line, "--matrix", "--of", "GPU_7_bfc"}, 2, "", "It has: "},
+		{"of without a contest", []string{line, "--of", "GPU_0_bfc"}, 2, "", "--matrix"},
+		{"a bad trace", []string{file(t, "bad.trace", "bfc-trace 1\no limit 5\nz\n"), "--matrix"}, 1, "", "line 3"},
+		{"not made", []string{trace, "--allocator", "rmm-pool", "--set", "initial_pool_size=2GiB"}, 1, "", "above the maximum"},
+		{"a missing file", []string{"missing.tideline", "--matrix"}, 1, "", "missing.tideline"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			code, stdout, stderr := tideline(t, append([]string{"replay"}, tt.args...)...)
+			if code != tt.code || !strings.Contains(stdout, tt.out) || !strings.Contains(stderr, tt.err) {
+				t.Errorf("exit code %d, want %d\nstdout: %s\nstderr: %s\nwant %q and %q", code, tt.code, stdout, stderr, tt.out, tt.err)
+			}
+		})
+	}
+}
+
+func TestTheMatrixAsJSON(t *testing.T) {
+	code, stdout, stderr := tideline(t, "replay", recorded(t, small), "--matrix", "--json")
+	if code != exitDone {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	var x contestReport
+	if err := json.Unmarshal([]byte(stdout), &x); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Rows) != len(contest.Matrix())+1 || x.Floor == 0 || x.Allocations == 0 {
+		t.Fatalf("%+v", x)
+	}
+	was, bfc := x.Rows[0], x.Rows[1]
+	if was.Allocator != "recorded" || was.External != nil || bfc.Allocator != "bfc" || bfc.External == nil {
+		t.Errorf("%+v\n%+v", was, bfc)
+	}
+	kindsSeen := map[string]bool{}
+	for _, r := range x.Rows[1:] {
+		kindsSeen[r.Allocator] = true
+		if r.Error == "" && (r.PeakReserved < x.Floor || r.Cost != r.PeakReserved-x.Floor) {
+			t.Errorf("%s holds %d for %d: %+v", r.Allocator, r.PeakReserved, x.Floor, r)
+		}
+		if (r.Label != "") != (r.Allocator == "async") {
+			t.Errorf("%s is labelled %q", r.Allocator, r.Label)
+		}
+	}
+	for _, k := range kinds.Names() {
+		if !kindsSeen[k] {
+			t.Errorf("no row of %s", k)
+		}
+	}
+}
