@@ -81,6 +81,7 @@ type run struct {
 	alloc.NoObserver
 	res    Result
 	sink   event.Sink
+	event  event.Event
 	now    int64
 	a      *kinds.Instance
 	blocks []alloc.Block
@@ -93,7 +94,8 @@ type run struct {
 func (x *run) emit(e event.Event) {
 	if x.sink != nil {
 		e.Time, e.Step = x.now, event.NoStep
-		x.sink.Emit(&e)
+		x.event = e // so that nothing is put on the heap per event
+		x.sink.Emit(&x.event)
 	}
 }
 
