@@ -42,7 +42,9 @@ func (w *Workload) Defaults() {
 		d := &w.Devices[i]
 		setDefault(&d.Kind, "gpu")
 		setDefault(&d.Card, d.Preset+"#"+itoa(i))
-		setDefault(&d.Allocator, DefaultAllocator)
+		if d.Kind == "gpu" {
+			setDefault(&d.Allocator, DefaultAllocator)
+		}
 	}
 	if w.Placement.Soft == nil {
 		on := true
@@ -88,6 +90,7 @@ func (w *Workload) Clone() *Workload {
 	c.Devices = slices.Clone(w.Devices)
 	for i := range c.Devices {
 		c.Devices[i].Logical = slices.Clone(c.Devices[i].Logical)
+		c.Devices[i].AllocatorOptions = slices.Clone(c.Devices[i].AllocatorOptions)
 	}
 	if w.Placement.Soft != nil {
 		s := *w.Placement.Soft

@@ -59,8 +59,15 @@ func sides[T any](name, what string, at func(*T) *[]int) field[T] {
 func words[T any](name string, at func(*T) *[]string) field[T] {
 	return field[T]{
 		name, func(t *T) string { return strings.Join(*at(t), " ") },
-		func(t *T, v string) error { return assign(at(t))(parseWords(v)) },
+		func(t *T, v string) error { return assign(at(t))(parseWords(v, false)) },
 	}
+}
+
+// settings is a list of name=value, in whose values brackets may stand.
+func settings[T any](name string, at func(*T) *[]string) field[T] {
+	f := words(name, at)
+	f.set = func(t *T, v string) error { return assign(at(t))(parseWords(v, true)) }
+	return f
 }
 
 // duration is a time in nanoseconds, written with its unit.
@@ -194,6 +201,7 @@ var deviceFields = []field[Device]{
 	text("peer", func(d *Device) *string { return &d.Peer }),
 	size("held", 0, func(d *Device) *int64 { return &d.Held }),
 	text("allocator", func(d *Device) *string { return &d.Allocator }),
+	settings("allocator_options", func(d *Device) *[]string { return &d.AllocatorOptions }),
 }
 
 var ruleFields = []field[Rule]{

@@ -105,6 +105,7 @@ func randomWorkload(rng *rand.Rand) *Workload {
 			Unified: flip(), ReserveRule: pick("", "tf2.1"), Peer: pick("", "nvlink"),
 		}
 		for range rng.IntN(3) {
+			d.AllocatorOptions = append(d.AllocatorOptions, pick("a=b", "divisions=[256:1,>:4]"))
 			d.Logical = append(d.Logical, 1+rng.Int64N(1<<32))
 		}
 		w.Devices = append(w.Devices, d)

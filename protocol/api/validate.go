@@ -33,6 +33,8 @@ const (
 type Known struct {
 	Presets []string // of accelerators
 	Models  []string
+	// Allocators are the names that devices' allocators have.
+	Allocators []string
 	// Unlisted are presets that may be asked for, but that complaints do not
 	// list: cards that may or may not be there when the workload runs.
 	Unlisted []string
@@ -225,7 +227,14 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 		p.add(at("preset"), unknown("device preset", d.Preset, known.Presets))
 	}
 	validateName(p, at("card"), d.Card)
-	choice(p, at("allocator"), d.Allocator, "bfc")
+	if len(known.Allocators) > 0 {
+		choice(p, at("allocator"), d.Allocator, known.Allocators...)
+	}
+	for _, o := range d.AllocatorOptions {
+		if name, _, ok := strings.Cut(o, "="); !ok || name == "" || strings.ContainsAny(o, " \t\r\n") {
+			p.add(at("allocator_options"), quote(o), " is not NAME=VALUE without blanks")
+		}
+	}
 	if d.Held < 0 {
 		p.add(at("held"), strconv.FormatInt(d.Held, 10), " bytes are impossible: other processes hold 0 or more")
 	}
@@ -276,8 +285,14 @@ func (d *Device) validateParts(p *Problems, at func(string) string) {
 		{"fraction", d.Fraction != 0},
 		{"unified", d.Unified},
 		{"reserve_rule", d.ReserveRule != "" && d.ReserveRule != DefaultReserve},
+		{"allocator", d.Allocator != ""},
+		{"allocator_options", len(d.AllocatorOptions) > 0},
 	} {
-		if x.set {
+		switch {
+		case !x.set:
+		case strings.HasPrefix(x.name, "allocator"):
+			p.add(at(x.name), x.name, " is for GPUs: a TPU's memory has an allocator of its own. Remove it")
+		default:
 			p.add(at(x.name), x.name, " is for GPUs: TensorFlow answers ValueError for another kind of device. Remove it")
 		}
 	}

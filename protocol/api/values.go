@@ -132,8 +132,9 @@ func splitList(s string) []string {
 }
 
 // parseWords takes "a b", "[a, b]" and "" apart: words hold no blanks, but may
-// hold a comma that no blank follows.
-func parseWords(s string) ([]string, error) {
+// hold a comma that no blank follows. Brackets in words are for those who say
+// that they may stand there.
+func parseWords(s string, brackets bool) ([]string, error) {
 	s = strings.TrimSpace(s)
 	listed := strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]")
 	if listed {
@@ -152,7 +153,7 @@ func parseWords(s string) ([]string, error) {
 		if w == "" {
 			return nil, errors.New("an empty entry: remove the comma")
 		}
-		if strings.ContainsAny(w, "[]") {
+		if !brackets && strings.ContainsAny(w, "[]") {
 			return nil, errors.New(quote(w) + ": a bracket has no meaning here, it only encloses the list")
 		}
 	}

@@ -110,7 +110,11 @@ type Device struct {
 	ReserveRule string  `field:"reserve_rule"` // what is left to the system: current, tf2.1
 	Peer        string  `field:"peer"`         // the link to other cards: nvlink, pcie; default the preset's
 	Held        int64   `field:"held"`         // bytes that other processes hold on the card
-	Allocator   string  `field:"allocator"`    // bfc
+	// Allocator serves the device's memory: bfc, or another framework's, by the
+	// names that the program knows; of a TPU it is always its own.
+	Allocator string `field:"allocator"`
+	// AllocatorOptions are settings of the allocator, each name=value.
+	AllocatorOptions []string `field:"allocator_options"`
 }
 
 // Placement says where ops go.

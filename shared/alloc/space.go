@@ -48,7 +48,19 @@ func (o Order) String() string {
 type Card struct {
 	capacity int64 // 0: unlimited
 	held     int64
+	over     Bytes // whose bytes they are; nil: the card's own
 }
+
+// Bytes is memory that others count, such as a card that several runs share.
+type Bytes interface {
+	Total() int64
+	Free() int64
+	// Hold takes bytes, or gives them back, and reports whether there were any.
+	Hold(bytes int64) bool
+}
+
+// CardOver is a card whose bytes are another's.
+func CardOver(b Bytes) *Card { return &Card{capacity: b.Total(), over: b} }
 
 // NewCard returns a card of so many bytes; 0 means unlimited.
 func NewCard(capacity int64) *Card { return &Card{capacity: max(0, capacity)} }
@@ -57,11 +69,19 @@ func NewCard(capacity int64) *Card { return &Card{capacity: max(0, capacity)} }
 func (c *Card) Capacity() int64 { return c.capacity }
 
 // Held is the bytes taken from it.
-func (c *Card) Held() int64 { return c.held }
+func (c *Card) Held() int64 {
+	if c.over != nil {
+		return c.over.Total() - c.over.Free()
+	}
+	return c.held
+}
 
 // Hold takes bytes that no allocator manages (a context, a display, another
 // process) off the card, and reports whether it had them. Negative gives back.
 func (c *Card) Hold(bytes int64) bool {
+	if c.over != nil {
+		return c.over.Hold(bytes)
+	}
 	if c.capacity > 0 && bytes > c.capacity-c.held {
 		return false
 	}

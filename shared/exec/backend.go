@@ -60,6 +60,16 @@ type Driver interface {
 	Err() error
 }
 
+// Reserver is a Backend with memory of its own that must know of addresses
+// before Map puts memory behind parts of them, page by page, so that a block
+// over several pages is one piece.
+type Reserver interface {
+	Backend
+	// Reserve sets addresses aside, and Unreserve ends that as a whole.
+	Reserve(dev event.DeviceID, addr uint64, bytes int64) error
+	Unreserve(dev event.DeviceID, addr uint64, bytes int64)
+}
+
 // Span is the time that work takes, on the run's clock.
 type Span struct{ Begin, End int64 }
 

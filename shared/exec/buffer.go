@@ -2,6 +2,7 @@ package exec
 
 import (
 	"tideline/protocol/event"
+	"tideline/shared/alloc"
 	"tideline/shared/program"
 )
 
@@ -45,6 +46,7 @@ type request struct {
 	space    spaceID
 	category event.Category
 	noRetry  bool
+	lasting  bool // stays for the whole run
 	// unit numbers what a plan has a place for, from 1; 0 for anything else.
 	// offset is that place, where space is an arena.
 	unit   int32
@@ -52,6 +54,12 @@ type request struct {
 	// arriving is set for the destination of a copy from the host: with
 	// Config.Timestamps it takes memory that is free in the device's time.
 	arriving bool
+}
+
+// keeper is an allocator that may take what stays for the whole run from
+// elsewhere.
+type keeper interface {
+	AllocateParameter(r alloc.Request) (alloc.Block, bool)
 }
 
 // allocate makes a buffer with one reference. Zero bytes take no memory. ok is
@@ -82,7 +90,7 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 			s.ask.FreedBy = t.safe
 		}
 	}
-	block, ok := s.memory.Allocate(s.ask)
+	block, ok := s.ofMemory(q.lasting)
 	if !ok {
 		r.freeBuffers = append(r.freeBuffers, id)
 		if !r.broken() && !q.noRetry {
@@ -107,6 +115,14 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 	}
 	r.out.host(e)
 	return id, true
+}
+
+// ofMemory asks the allocator for what s.ask says.
+func (s *space) ofMemory(lasting bool) (alloc.Block, bool) {
+	if m, ok := s.memory.(keeper); lasting && ok {
+		return m.AllocateParameter(s.ask)
+	}
+	return s.memory.Allocate(s.ask)
 }
 
 // hold adds n references.

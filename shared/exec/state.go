@@ -46,7 +46,7 @@ func (r *Runtime) makeVariables(p *Plan, slots bool) bool {
 func (r *Runtime) makeVariable(p *Plan, n *node, id program.VariableID) bool {
 	t := &p.tensors[n.out[0]]
 	v := &p.p.Variables[id]
-	q := request{bytes: t.bytes, op: n.name, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category}
+	q := request{bytes: t.bytes, op: n.name, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category, lasting: !v.Slot}
 	var b bufferID
 	var ok bool
 	if v.Slot {

@@ -70,10 +70,29 @@ func (r *Runtime) Step(p *Plan, step int32, f Feed) ([]Metric, error) {
 		r.abandon(p)
 		return nil, err
 	}
+	r.stepOver()
 	r.tellKept()
 	r.tellStep(event.StepEnd, p)
 	r.step = event.NoStep
 	return metrics, nil
+}
+
+// settler is an allocator that does something when the host has waited for the
+// device, and at the end of a step.
+type settler interface {
+	Synchronize()
+	EndStep()
+}
+
+// stepOver tells the allocators that a step is over, whose results the host has
+// waited for.
+func (r *Runtime) stepOver() {
+	for i := range r.spaces {
+		if m, ok := r.spaces[i].memory.(settler); ok {
+			m.Synchronize()
+			m.EndStep()
+		}
+	}
 }
 
 // ClearError forgets a failure, so that an asynchronous executor runs again.

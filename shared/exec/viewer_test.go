@@ -31,8 +31,8 @@ func TestAViewerUnderstandsPlannedMode(t *testing.T) {
 		if pool.Facts.Text("kind") != "planned" || pool.Facts.Text("within") != "GPU_0_bfc" {
 			t.Errorf("facts %v", pool.Facts)
 		}
-		if got := len(pool.Regions()); got != 3 {
-			t.Errorf("%d regions, want one for each step", got)
+		if got := len(pool.Regions()); got != 1 {
+			t.Errorf("%d regions, want one that comes again with each step", got)
 		}
 		for _, c := range []event.Category{event.Activation, event.Gradient, event.Temporary} {
 			if !pool.Held(c) {

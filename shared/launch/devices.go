@@ -20,6 +20,8 @@ const (
 	pinnedBase = 0x6000_0000_0000
 	gpuBase    = 0x7000_0000_0000
 	gpuStride  = 1 << 38
+	// othersStride holds what drivers that map pages set aside for one device.
+	othersStride = 1 << 42
 )
 
 // hardware is what a run holds on the machine's cards.
@@ -30,6 +32,7 @@ type hardware struct {
 	held  []int64        // by device of the workload: what it says that others hold
 	// collect says whether pools give empty regions back under pressure.
 	collect bool
+	served  []*served // by logical device; nil for the host
 }
 
 // assemble makes the run's devices as TensorFlow does: what is there, what of
@@ -54,6 +57,7 @@ func assemble(w *api.Workload, m *device.Machine) (*hardware, error) {
 		h.release()
 		return nil, err
 	}
+	h.serve(w)
 	return h, nil
 }
 
@@ -209,23 +213,34 @@ func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
 	}
 	err = rt.Attach(0, true, func(o alloc.Observer) (alloc.Allocator, error) {
 		return bfc.New(back(0, true, pinned), bfc.Options{Name: "gpu_host_bfc", Limit: h.HostLimit, Growth: h.HostGrowth, Observer: o, Failures: failures})
-	}, bfcFacts("gpu_host_bfc", h.HostGrowth))
+	}, bfcFacts("gpu_host_bfc", bfc.Current, h.HostGrowth))
 	if err != nil {
 		return err
 	}
 	base := uint64(gpuBase)
 	for i, l := range h.Devices[1:] {
+		id := event.DeviceID(i + 1)
+		s := h.served[id]
+		if s.kind == nil || s.kind.Name != bfcKind {
+			if err := s.attach(rt, b, id, l, base); err != nil {
+				return fmt.Errorf("allocator of %s: %w", l.Name.Short(), err)
+			}
+			base += othersStride
+			continue
+		}
 		space, err := l.Space(base)
 		if err != nil {
 			return err
 		}
 		base += gpuStride * uint64(1+l.Limit/gpuStride) // a unified pool may be larger than any card
-		name := l.Name.Type + "_" + strconv.Itoa(l.Name.ID) + "_bfc"
-		err = rt.Attach(event.DeviceID(i+1), false, func(o alloc.Observer) (alloc.Allocator, error) {
-			return bfc.New(back(event.DeviceID(i+1), false, space), bfc.Options{
-				Name: name, Limit: l.Limit, Growth: l.Growth, GarbageCollection: h.collect, Observer: o, Failures: failures,
-			})
-		}, bfcFacts(name, l.Growth))
+		o := bfc.Options{
+			Name: title(l) + "_bfc", Limit: l.Limit, Growth: l.Growth, GarbageCollection: h.collect, Failures: failures,
+		}
+		s.bfc(&o)
+		err = rt.Attach(id, false, func(obs alloc.Observer) (alloc.Allocator, error) {
+			o.Observer = obs
+			return bfc.New(back(id, false, space), o)
+		}, s.told(bfcFacts(o.Name, o.Profile, l.Growth)))
 		if err != nil {
 			return fmt.Errorf("allocator of %s: %w", l.Name.Short(), err)
 		}
@@ -233,11 +248,11 @@ func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
 	return nil
 }
 
-func bfcFacts(name string, growth bool) event.Fields {
+func bfcFacts(name string, profile bfc.Profile, growth bool) event.Fields {
 	return event.Fields{
 		{Key: "name", Value: name},
-		{Key: "kind", Value: "bfc"},
-		{Key: "profile", Value: bfc.Current.String()},
+		{Key: "kind", Value: bfcKind},
+		{Key: "profile", Value: profile.String()},
 		{Key: "growth", Value: strconv.FormatBool(growth)},
 	}
 }

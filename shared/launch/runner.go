@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
+	"tideline/shared/alloc/kinds"
 	"tideline/shared/device"
 	"tideline/shared/exec"
 	"tideline/shared/pipeline"
@@ -77,7 +78,7 @@ func Start(w api.Workload, o Options) (*Runner, error) {
 
 // Known is what this build offers a workload.
 func Known() api.Known {
-	k := api.Known{Models: zoo.Names(), More: beyondFields}
+	k := api.Known{Models: zoo.Names(), Allocators: kinds.Names(), More: beyondFields}
 	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
 		for i := range list {
 			k.Presets = append(k.Presets, list[i].Name)
@@ -88,7 +89,7 @@ func Known() api.Known {
 
 // beyondFields finds what follows from the models and from how runs go.
 func beyondFields(w *api.Workload) api.Problems {
-	return slices.Concat(checkDevicePrefetch(w), checkSource(w), checkExtents(w))
+	return slices.Concat(checkDevicePrefetch(w), checkSource(w), checkExtents(w), checkAllocators(w))
 }
 
 var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}

@@ -40,6 +40,8 @@ type Arithmetic struct {
 type region struct {
 	addr uint64
 	mem  []byte // what is mapped; its capacity is what was reserved
+	// aside: addresses that were set aside, within which pages come and go.
+	aside bool
 }
 
 func (r region) end() uint64 { return r.addr + uint64(len(r.mem)) }
@@ -54,6 +56,9 @@ const host event.DeviceID = 0
 // Map backs bytes at addr.
 func (m *Memory) Map(dev event.DeviceID, addr uint64, bytes int64) error {
 	i := m.after(dev, addr)
+	if i > 0 && m.regions[dev][i-1].aside && m.regions[dev][i-1].end() > addr {
+		return nil
+	}
 	if dev == host && i > 0 && m.regions[dev][i-1].end() == addr {
 		return m.extend(&m.regions[dev][i-1], bytes)
 	}
@@ -61,8 +66,23 @@ func (m *Memory) Map(dev event.DeviceID, addr uint64, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	m.regions[dev] = slices.Insert(m.regions[dev], i, region{addr, mem})
+	m.regions[dev] = slices.Insert(m.regions[dev], i, region{addr: addr, mem: mem})
 	return nil
+}
+
+// Reserve sets addresses aside: what Map then puts behind them is one piece of
+// memory, of which only what is touched costs anything.
+func (m *Memory) Reserve(dev event.DeviceID, addr uint64, bytes int64) error {
+	mem, err := m.reserve(bytes)
+	if err == nil {
+		m.regions[dev] = slices.Insert(m.regions[dev], m.after(dev, addr), region{addr, mem, true})
+	}
+	return err
+}
+
+// Unreserve gives up what Reserve set aside.
+func (m *Memory) Unreserve(dev event.DeviceID, addr uint64, bytes int64) {
+	m.remove(dev, addr, bytes, true)
 }
 
 func (m *Memory) reserve(bytes int64) ([]byte, error) {
@@ -93,9 +113,13 @@ func (m *Memory) extend(r *region, bytes int64) error {
 // Unmap gives the memory of a region, or of several that touch, back to the
 // system.
 func (m *Memory) Unmap(dev event.DeviceID, addr uint64, bytes int64) {
+	m.remove(dev, addr, bytes, false)
+}
+
+func (m *Memory) remove(dev event.DeviceID, addr uint64, bytes int64, aside bool) {
 	end := addr + uint64(bytes)
 	m.regions[dev] = slices.DeleteFunc(m.regions[dev], func(r region) bool {
-		if r.addr < addr || r.end() > end {
+		if r.addr < addr || r.end() > end || r.aside != aside {
 			return false
 		}
 		release(r.mem[:cap(r.mem)])

@@ -23,7 +23,7 @@ type Backend struct {
 	memory cpu.Memory
 }
 
-var _ exec.Backend = (*Backend)(nil)
+var _ exec.Reserver = (*Backend)(nil)
 
 // New returns a backend at time 0.
 func New() *Backend { return new(Backend) }
@@ -48,6 +48,16 @@ func (b *Backend) Map(dev event.DeviceID, addr uint64, bytes int64) error {
 // Unmap implements exec.Backend.
 func (b *Backend) Unmap(dev event.DeviceID, addr uint64, bytes int64) {
 	b.memory.Unmap(dev, addr, bytes)
+}
+
+// Reserve implements exec.Reserver.
+func (b *Backend) Reserve(dev event.DeviceID, addr uint64, bytes int64) error {
+	return b.memory.Reserve(dev, addr, bytes)
+}
+
+// Unreserve implements exec.Reserver.
+func (b *Backend) Unreserve(dev event.DeviceID, addr uint64, bytes int64) {
+	b.memory.Unreserve(dev, addr, bytes)
 }
 
 // Bytes implements exec.Backend.

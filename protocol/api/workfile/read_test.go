@@ -9,7 +9,7 @@ import (
 	"tideline/protocol/api"
 )
 
-var known = api.Known{Presets: []string{"t4-16g", "a100-40g"}, Models: []string{"mlp", "lenet5"}}
+var known = api.Known{Presets: []string{"t4-16g", "a100-40g"}, Models: []string{"mlp", "lenet5"}, Allocators: []string{"bfc", "torch"}}
 
 const whole = `# everything
 name: my run
@@ -41,7 +41,7 @@ input:
   prefetch_to_device: 1
   ram_budget: 64MiB
 devices:
-  - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: bfc, unified: true, reserve_rule: tf2.1, peer: pcie}
+  - {kind: gpu, preset: t4-16g, memory_limit: 4GiB, held: 1536, allocator: torch, allocator_options: ["divisions=[1:4,>:8]", a=b], unified: true, reserve_rule: tf2.1, peer: pcie}
   - preset: a100-40g
     card: mine
     logical: [1GiB, 512 MiB]
@@ -72,7 +72,7 @@ func wholeWorkload() *api.Workload {
 			Prefetch: api.Auto, PrefetchToDevice: 1, RAMBudget: 64 << 20,
 		},
 		Devices: []api.Device{
-			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "bfc", Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
+			{Kind: "gpu", Preset: "t4-16g", MemoryLimit: 4 << 30, Held: 1536, Allocator: "torch", AllocatorOptions: []string{"divisions=[1:4,>:8]", "a=b"}, Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
 			{Preset: "a100-40g", Card: "mine", Logical: []int64{1 << 30, 512 << 20}, Unified: true, ReserveRule: "tf2.1", Peer: "pcie"},
 			{Preset: "a100-40g", Hidden: true, Virtual: 2, Fraction: 0.5},
 		},
@@ -166,6 +166,9 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 		{"peer differs", "model: mlp\ndevices:\n  - {preset: t4-16g, peer: nvlink}\n  - {preset: t4-16g, unified: true}\n", []string{"4:devices.1.unified:cannot differ", "4:devices.1.peer:one for the process"}},
 		{"virtual and limit", "model: mlp\ndevices: [{preset: t4-16g, virtual: 2, memory_limit: 1GiB}]\n", []string{"2:devices.0.virtual:exclude each other"}},
 		{"virtual too many", "model: mlp\ndevices: [{preset: t4-16g, virtual: 99}]\n", []string{"2:devices.0.virtual:impossible"}},
+		{"allocator", "model: mlp\ndevices:\n  - preset: t4-16g\n    allocator: torhc\n", []string{`4:devices.0.allocator:did you mean "torch"`}},
+		{"allocator options", "model: mlp\ndevices:\n  - preset: t4-16g\n    allocator_options: growth\n", []string{"4:devices.0.allocator_options:NAME=VALUE"}},
+		{"allocator of a TPU", "model: mlp\ndevices: [{kind: tpu, preset: t4-16g, allocator: torch}]\n", []string{"2:devices.0.allocator:of its own"}},
 		{"growth of a TPU", "model: mlp\ndevices: [{kind: tpu, preset: t4-16g, growth: true}]\n", []string{"2:devices.0.growth:for GPUs"}},
 		{"reserve rule", "model: mlp\ndevices: [{preset: t4-16g, reserve_rule: old}]\n", []string{"2:devices.0.reserve_rule:tf2.1"}},
 		{"peer", "model: mlp\ndevices: [{preset: t4-16g, peer: nvl}]\n", []string{`2:devices.0.peer:did you mean "nvlink"`}},

@@ -40,7 +40,7 @@ var shapes = func() map[string]shape {
 	for _, path := range []string{"batch", "image", "sequence", "devices.N.logical"} {
 		m[path] = numbers
 	}
-	m["keep"], m["env"] = texts, texts
+	m["keep"], m["env"], m["devices.N.allocator_options"] = texts, texts, texts
 	return m
 }()
 

@@ -83,7 +83,7 @@ func valueNode(name, value string) *yaml.Node {
 			return list.Content[0]
 		}
 		return list
-	case "keep", "env":
+	case "keep", "env", "allocator_options":
 		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for v := range strings.SplitSeq(value, " ") {
 			n := &yaml.Node{}
