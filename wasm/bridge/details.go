@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"tideline/protocol/event"
-	"tideline/shared/analysis/finding"
 	"tideline/shared/draw"
 	"tideline/shared/store"
 )
@@ -38,8 +37,6 @@ func details(s *Session, arg func(int) string, _ string) {
 			s.peak(a, r)
 		case "oom":
 			s.oom(a, r)
-		case "findings":
-			s.standsOut(a, r)
 		case "transfers":
 			s.transfers(a, r)
 		case "compare":
@@ -348,7 +345,6 @@ func (s *Session) transfers(a *answer, r *request) {
 		figure{name: "Bytes", value: size(bytes)},
 		figure{name: "Copying", value: clock(nanos), sub: percent(nanos, span) + " of the time shown"},
 	)
-	r.sl.remark(a, finding.Copies, finding.InputBound)
 	th := theme(s.theme)
 	a.key("tables").list()
 	a.table("By direction and cause", 0, []column{
@@ -548,7 +544,6 @@ func (s *Session) log(a *answer, r *request) {
 		a.key("text").text(plural(n, "event") + " contradicted the rest and were left out.")
 	}
 	a.key("tables").list()
-	findingTable(a, r.sl.findings())
 	a.table("Settings", 0, []column{{"Field", kText}, {"Value", kText}}, func() {
 		for _, f := range tl.Settings() {
 			a.row().text(f.Key).text(f.Value).endRow(rowEnd{})

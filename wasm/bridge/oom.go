@@ -6,7 +6,6 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
-	"tideline/shared/analysis/finding"
 	"tideline/shared/store"
 )
 
@@ -94,16 +93,11 @@ func (s *Session) oom(a *answer, r *request) {
 	if pool != nil && pool.Limit > 0 {
 		f = append(f, figure{name: "Limit", value: size(pool.Limit)})
 	}
-	a.key("facts").list()
-	if n == len(list)-1 { // findings are about the failure that ended the run
-		r.sl.say(a, finding.OutOfMemory, finding.Leak, finding.Fragmentation, finding.WastefulDType)
-	}
 	if pool != nil {
 		if last, ok := changeBeside(r.sl, pool, o.Time, -1); ok && o.Time-last > 1e9 {
-			a.text("The allocator waited " + clock(o.Time-last) + " for somebody to free memory before it gave up.")
+			a.key("facts").list().text("The allocator waited " + clock(o.Time-last) + " for somebody to free memory before it gave up.").endList()
 		}
 	}
-	a.endList()
 	a.figures(f...)
 	if pool != nil {
 		advise(a, r.sl.tl, o, pool)

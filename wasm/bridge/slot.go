@@ -25,7 +25,6 @@ type slot struct {
 	warn   string
 	base   *slot               // what it was compared with when another took its place
 	logs   []*analysis.Reading // of an out-of-memory log, in order of OOMs
-	found  found
 }
 
 // feed turns bytes that arrive into events: a timeline.Stream that is read as
