@@ -1,7 +1,6 @@
 package finding
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -18,12 +17,10 @@ const (
 
 // moved is what one op's tensor costs in copies between host and device.
 type moved struct {
-	op            event.StringID
-	up            bool // from the host to the device
-	cause         event.TransferCause
-	count         int64
-	bytes, nanos  int64
-	first, second int32 // the two latest steps that had it
+	op           event.StringID
+	up           bool // from the host to the device
+	count        int64
+	bytes, nanos int64
 }
 
 // HostCopies finds copies between host and accelerators that a placement
@@ -146,15 +143,18 @@ func crossings(tl *store.Timeline, all []store.Span) (list []moved, total moved)
 			if !ok {
 				k = len(list)
 				at[key] = k
-				list = append(list, moved{op: sp.Op, up: up, cause: c})
+				list = append(list, moved{op: sp.Op, up: up})
 			}
 			m := &list[k]
 			m.count, m.bytes, m.nanos = m.count+1, m.bytes+sp.Value, m.nanos+sp.End-sp.Begin
 			total.count, total.bytes, total.nanos = total.count+1, total.bytes+sp.Value, total.nanos+sp.End-sp.Begin
 		}
 	}
-	slices.SortStableFunc(list, func(a, b moved) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.op, b.op)) })
-	return list, total
+	sorted := make([]moved, 0, len(list))
+	for _, i := range order(len(list), func(i int) int64 { return list[i].bytes }) {
+		sorted = append(sorted, list[i])
+	}
+	return sorted, total
 }
 
 // hostPlaced is the ops that were put on the host, and the commonest reason.

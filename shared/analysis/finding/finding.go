@@ -113,15 +113,41 @@ func (f *Finding) try(field, value string) { f.Try = append(f.Try, Change{field,
 // Of lists what stands out in a timeline, the weightiest first.
 func Of(tl *store.Timeline) []Finding {
 	leaks := Leaks(tl)
-	list := slices.Concat(leaks, Inputs(tl), HostCopies(tl), DTypes(tl), Fragmented(tl))
+	var list []Finding
 	if f, ok := Failed(tl, leaks); ok {
-		list = append([]Finding{f}, list...)
+		list = append(list, f)
 	}
+	list = append(list, leaks...)
+	list = append(list, Inputs(tl)...)
+	list = append(list, HostCopies(tl)...)
+	list = append(list, DTypes(tl)...)
+	list = append(list, Fragmented(tl)...)
 	if f, ok := Highest(tl); ok {
 		list = append(list, f)
 	}
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	return list
+	var out []Finding
+	for sev := int(Serious); sev >= 0; sev-- {
+		for i := range list {
+			if int(list[i].Severity) == sev {
+				out = append(out, list[i])
+			}
+		}
+	}
+	return out
+}
+
+// order is the places of n things, the greatest first; equals stay as they are.
+// Numbers of places are sorted, as package store does: each type that is sorted
+// by itself would make the browser's module larger.
+func order(n int, weight func(i int) int64) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(i)
+	}
+	slices.SortFunc(out, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(weight(int(b)), weight(int(a))), cmp.Compare(a, b))
+	})
+	return out
 }
 
 // short is a device's name as people write it.

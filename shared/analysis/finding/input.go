@@ -6,8 +6,16 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/input"
-	"tideline/shared/pipeline"
 	"tideline/shared/store"
+)
+
+// The stages that have something to change, and how many calls a host runs at
+// once, by package pipeline's names: a test holds them to it. The package itself
+// is no part of the browser's module.
+const (
+	stageMap        = "map"
+	stageInterleave = "interleave"
+	hostCores       = 8
 )
 
 // Inputs finds a device that waits for its batches, and names the stage to
@@ -152,23 +160,23 @@ func (f *Finding) blame(tl *store.Timeline, stage string, t0, t1, n, busy int64)
 		millis(busy) + ".")
 	s := tl.Settings()
 	switch {
-	case stage == pipeline.StageMap:
+	case stage == stageMap:
 		now := int64(1)
 		if v, err := strconv.Atoi(s.Text("input.map.parallel")); err == nil && v > 0 {
 			now = int64(v)
 		}
 		need := max(now+1, (work/n+busy-1)/max(busy, 1))
 		f.put("parallel_calls_needed", need, Count)
-		if need <= pipeline.DefaultCores {
+		if need <= hostCores {
 			f.say("With " + plural(need, "call") + " at once, and prefetching, it would keep up; with " + itoa(now) + " it cannot.")
 			f.try("input.map.parallel", itoa(need))
 		} else {
 			f.say("It would take " + plural(need, "call") + " at once to keep up, more than a host has cores.")
 		}
-		if need != pipeline.DefaultCores {
-			f.try("input.map.parallel", itoa(pipeline.DefaultCores))
+		if need != hostCores {
+			f.try("input.map.parallel", itoa(hostCores))
 		}
-	case stage == pipeline.StageInterleave || strings.HasPrefix(stage, "from_") || stage == pipeline.StageSource:
+	case stage == stageInterleave || strings.HasPrefix(stage, "from_"):
 		f.try("input.interleave.cycle", "4")
 		f.try("input.interleave.parallel", "4")
 	default:

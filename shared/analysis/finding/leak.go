@@ -1,9 +1,6 @@
 package finding
 
 import (
-	"cmp"
-	"slices"
-
 	"tideline/protocol/event"
 	"tideline/shared/store"
 )
@@ -115,7 +112,12 @@ func orUnnamed(name string) string {
 }
 
 func failedIn(tl *store.Timeline, p *store.Pool) bool {
-	return slices.ContainsFunc(tl.OOMs(), func(o store.OOM) bool { return o.Pool == p.Index && !o.Retryable })
+	for _, o := range tl.OOMs() {
+		if o.Pool == p.Index && !o.Retryable {
+			return true
+		}
+	}
+	return false
 }
 
 // keepers groups what lives by op and keeps the ops that left something in
@@ -143,19 +145,24 @@ func keepers(p *store.Pool, ids []int32, all []store.Span) []keeper {
 			k.births = append(k.births, a.Step) // allocations come by age
 		}
 	}
-	list = slices.DeleteFunc(list, func(k keeper) bool {
-		if len(k.births) < leakSteps {
-			return true
+	var out []keeper
+	for _, i := range order(len(list), func(i int) int64 { return list[i].bytes }) {
+		if list[i].inEachOf(all[len(all)-leakSteps:]) {
+			out = append(out, list[i])
 		}
-		for i := range leakSteps {
-			if k.births[len(k.births)-1-i] != all[len(all)-1-i].Step {
-				return true
-			}
+	}
+	return out
+}
+
+// inEachOf says whether some block is of each of the steps, which are the last.
+func (k *keeper) inEachOf(last []store.Span) bool {
+	n := len(k.births) - len(last)
+	for i := range last {
+		if n < 0 || k.births[n+i] != last[i].Step {
+			return false
 		}
-		return false
-	})
-	slices.SortStableFunc(list, func(a, b keeper) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.op, b.op)) })
-	return list
+	}
+	return true
 }
 
 // grows says whether what those ops hold grew over each of the last steps: a

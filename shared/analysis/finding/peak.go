@@ -1,8 +1,6 @@
 package finding
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"tideline/protocol/event"
@@ -48,26 +46,24 @@ func compose(tl *store.Timeline, p *store.Pool, m store.Moment, s store.State) C
 	if st, ok := tl.StepAt(m.Time); ok && (st.End == store.Alive || m.Time <= st.End) {
 		c.Step = st.Step
 	}
-	ids := p.LiveIn(nil, m)
 	in := inside(tl, p)
-	var arenas []int32
-	if in != nil {
-		ids = slices.DeleteFunc(ids, func(id int32) bool {
-			a := p.Alloc(int(id))
-			if !arena(in, a) {
-				return false
-			}
+	var ids, arenas []int32
+	for _, id := range p.LiveIn(nil, m) {
+		if in != nil && arena(in, p.Alloc(int(id))) {
 			arenas = append(arenas, id)
-			return true
-		})
+		} else {
+			ids = append(ids, id)
+		}
 	}
 	c.add(tl, p, ids)
 	for _, id := range arenas {
 		c.open(tl, in, p.Alloc(int(id)))
 	}
-	slices.SortStableFunc(c.Holders, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name), cmp.Compare(a.Category, b.Category))
-	})
+	sorted := make([]Holder, 0, len(c.Holders))
+	for _, i := range order(len(c.Holders), func(i int) int64 { return c.Holders[i].Bytes }) {
+		sorted = append(sorted, c.Holders[i])
+	}
+	c.Holders = sorted
 	return c
 }
 
@@ -153,16 +149,11 @@ func Highest(tl *store.Timeline) (Finding, bool) {
 
 // parts names what a composition consists of, the largest first.
 func parts(c *Composition) string {
-	order := make([]int, 0, event.NumCategories)
-	for k, n := range c.ByCategory {
-		if n > 0 {
-			order = append(order, k)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.ByCategory[b], c.ByCategory[a]) })
 	var words []string
-	for _, k := range order[:min(len(order), 4)] {
-		words = append(words, event.Category(k).String()+" "+size(c.ByCategory[k]))
+	for _, k := range order(event.NumCategories, func(i int) int64 { return c.ByCategory[i] })[:4] {
+		if c.ByCategory[k] > 0 {
+			words = append(words, event.Category(k).String()+" "+size(c.ByCategory[k]))
+		}
 	}
 	if c.Arena > 0 {
 		words = append(words, "unused in the arena "+size(c.Arena))

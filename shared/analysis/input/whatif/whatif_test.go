@@ -1,4 +1,4 @@
-package input
+package whatif
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 	"tideline/protocol/api"
 	"tideline/shared/pipeline"
 )
+
+const ms = 1_000_000
 
 // A pipeline that is too slow: the stage is named, each change is tried, and
 // what it brings is what the rules of throughput say.

@@ -1,4 +1,4 @@
-package input_test
+package whatif_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/analysis/input"
+	"tideline/shared/analysis/input/whatif"
 	"tideline/shared/launch"
 	"tideline/shared/pipeline"
 )
@@ -36,7 +37,7 @@ func TestTheFindingIsVerifiedByReruns(t *testing.T) {
 			t.Errorf("%s: %v, %+v, warm-up %d", mode, before.Summary.Verdict, before.Stages, before.WarmStall)
 		}
 		all := w
-		for _, c := range input.ForWorkload(&w, before.Stages[0].Stage) {
+		for _, c := range whatif.ForWorkload(&w, before.Stages[0].Stage) {
 			one := w
 			for _, set := range c.Set {
 				path, value, _ := strings.Cut(set, "=")

@@ -1,0 +1,201 @@
+package foreign
+
+import (
+	"fmt"
+	"math"
+
+	"tideline/shared/analysis"
+	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/torchlog"
+)
+
+type figure = torchlog.Figure
+
+// Torch judges everything that a text tells of PyTorch.
+func Torch(rep *torchlog.Report) []*reading.Reading {
+	var out []*reading.Reading
+	for _, m := range rep.Messages {
+		out = append(out, torchMessage(m))
+	}
+	out = append(out, torchTables(rep)...)
+	if rep.Stats != nil && len(rep.Summaries) == 0 {
+		out = append(out, torchStats(rep.Stats))
+	}
+	if rep.Bare > 0 && len(out) == 0 {
+		out = append(out, torchBare(rep.Bare))
+	}
+	return out
+}
+
+const (
+	mib = float64(1 << 20)
+	gib = float64(1 << 30)
+)
+
+// size adds a figure in GiB and in MiB: the printed unit as printed, the other
+// to two decimals; null when it is not known.
+func size(f *reading.Facts, name string, x figure) {
+	f.FloatIf(name+"_gib", x.In("GiB"), x.Known)
+	f.FloatIf(name+"_mib", x.In("MiB"), x.Known)
+}
+
+// torchState is a message with what follows from its figures, in bytes.
+type torchState struct {
+	m        *torchlog.Message
+	request  float64
+	capacity float64
+	free     float64
+	used     float64 // allocated by PyTorch
+	idle     figure  // reserved, not allocated
+	reserved figure
+	outside  figure // capacity - free - reserved
+	others   figure // held by named processes
+	paged    bool   // more allocated than the card has
+}
+
+func minus(a figure, b ...figure) figure {
+	if !a.Known {
+		return figure{}
+	}
+	n := a.Bytes()
+	for _, x := range b {
+		if !x.Known {
+			return figure{}
+		}
+		n -= x.Bytes()
+	}
+	return torchlog.FromBytes(n)
+}
+
+func plus(a, b figure) figure {
+	if !a.Known || !b.Known {
+		return figure{}
+	}
+	return torchlog.FromBytes(a.Bytes() + b.Bytes())
+}
+
+func stateOf(m *torchlog.Message) *torchState {
+	s := &torchState{
+		m: m, request: m.Requested.Bytes(), capacity: m.Capacity.Bytes(), free: m.Free.Bytes(), used: m.Allocated.Bytes(),
+		idle: m.Idle, reserved: m.Reserved,
+	}
+	if m.Reserved.Known {
+		s.idle = minus(m.Reserved, m.Allocated)
+	} else {
+		s.reserved = plus(m.Allocated, m.Idle)
+	}
+	s.paged = m.Capacity.Known && m.Allocated.Known && s.used > s.capacity
+	if !s.paged {
+		s.outside = minus(m.Capacity, m.Free, s.reserved)
+	}
+	if len(m.Processes) > 0 {
+		sum := 0.0
+		for _, p := range m.Processes {
+			sum += p.Used.Bytes()
+		}
+		s.others = torchlog.FromBytes(sum)
+	}
+	return s
+}
+
+func torchMessage(m *torchlog.Message) *reading.Reading {
+	s := stateOf(m)
+	r := &reading.Reading{Kind: "pytorch-oom-message", Line: m.Line, Name: "PyTorch (" + m.Backend + ")"}
+	f := &r.Facts
+	f.Text("format_variant", torchVariant(m))
+	f.Text("backend", m.Backend)
+	f.IntIf("device", m.Device, m.Device >= 0)
+	f.Int("repeated", int64(m.Count))
+	size(f, "requested", m.Requested)
+	size(f, "capacity", m.Capacity)
+	size(f, "free", m.Free)
+	size(f, "allocated", m.Allocated)
+	size(f, "reserved", s.reserved)
+	size(f, "reserved_unallocated", s.idle)
+	size(f, "this_process", m.ThisProcess)
+	size(f, "private_pools", m.Private)
+	processFacts(f, m, s)
+	s.derived(f)
+	f.Bool("truncated", m.Cut)
+	r.Verdict = string(s.verdict())
+	if s.paged {
+		r.Flags = append(r.Flags, "oversubscribed_by_driver")
+	}
+	if r.Verdict == string(analysis.OtherProcess) {
+		r.Secondary = s.beside()
+	}
+	s.words(r)
+	return r
+}
+
+func processFacts(f *reading.Facts, m *torchlog.Message, s *torchState) {
+	if len(m.Processes) == 0 {
+		f.Null("other_processes_gib")
+		f.Null("other_process_ids")
+	} else {
+		var list []float64
+		var ids []int64
+		for _, p := range m.Processes {
+			list = append(list, p.Used.In("GiB"))
+			ids = append(ids, p.ID)
+		}
+		f.Floats("other_processes_gib", list)
+		f.Ints("other_process_ids", ids)
+	}
+	size(f, "other_processes_total", s.others)
+}
+
+// derived are the figures that follow from the printed ones.
+func (s *torchState) derived(f *reading.Facts) {
+	m := s.m
+	size(f, "non_torch_this_process", minus(m.ThisProcess, m.Allocated, s.idle))
+	size(f, "held_outside_torch", s.outside)
+	size(f, "outside", s.outside)
+	size(f, "non_torch", s.outside)
+	size(f, "shortfall", minus(m.Requested, m.Free))
+	size(f, "idle_plus_free", plus(s.idle, m.Free))
+	f.Bool("allocated_exceeds_capacity", s.paged)
+	if m.Form == torchlog.Async {
+		size(f, "device_limit", m.Capacity)
+		size(f, "unaccounted", minus(m.Capacity, m.Allocated, m.Free))
+		f.Bool("user_limit_is_none", noLimit(m.Allowed))
+	}
+	size(f, "user_limit", m.Allowed)
+}
+
+// noLimit: 2^64 bytes stand for none.
+func noLimit(f figure) bool { return f.Known && f.Bytes() >= math.Ldexp(1, 63) }
+
+func torchVariant(m *torchlog.Message) string {
+	s := ""
+	switch {
+	case m.Form == torchlog.Async:
+		return "cudaMallocAsync backend, multi-line table"
+	case m.Form == torchlog.MPS:
+		return "MPS backend"
+	case m.Form == torchlog.Parenthesised && m.Cached:
+		s = "before 1.4 parenthesised"
+	case m.Form == torchlog.Parenthesised && m.MaxSplit:
+		s = "1.10-2.0 parenthesised"
+	case m.Form == torchlog.Parenthesised:
+		s = "1.4-1.9 parenthesised"
+	case m.Form == torchlog.Sentences && m.Misspelt:
+		s = "2.1 sentence form"
+	case m.Form == torchlog.Sentences:
+		s = "2.2+"
+	default:
+		s = "request only"
+	}
+	switch n := len(m.Processes); {
+	case n > 0 && m.Private.Known:
+		s += fmt.Sprintf(" with %d process sentences and private pools", n+1)
+	case n > 0:
+		s += fmt.Sprintf(" with %d process sentences", n+1)
+	case m.Private.Known:
+		s += " with private pools"
+	}
+	if m.Wrapped {
+		s += ", hard-wrapped"
+	}
+	return s
+}

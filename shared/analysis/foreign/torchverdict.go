@@ -1,0 +1,233 @@
+package foreign
+
+import (
+	"fmt"
+	"math"
+
+	"tideline/shared/analysis"
+	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/torchlog"
+)
+
+// nonsense is more than any device holds, in bytes.
+var nonsense = math.Ldexp(1, 50)
+
+// foreignMin is more than a driver's context takes, in bytes.
+const foreignMin = 1.5 * gib
+
+// verdict applies the rules of package cause to what a message tells; the first
+// that holds decides. The figures have two decimals, so sums are only as good
+// as that.
+func (s *torchState) verdict() analysis.Verdict {
+	m := s.m
+	if m.Form == torchlog.Async {
+		return s.asyncVerdict()
+	}
+	if v, ok := s.impossible(); ok {
+		return v
+	}
+	if m.Form == torchlog.MPS {
+		if m.Cut {
+			return analysis.UndeterminedTruncated
+		}
+		return analysis.Full
+	}
+	known := m.Capacity.Known && m.Free.Known && m.Allocated.Known && m.Requested.Known && s.reserved.Known
+	if !known {
+		if m.Cut || m.Form != torchlog.NoState {
+			return analysis.UndeterminedTruncated
+		}
+		return analysis.UndeterminedNoState
+	}
+	limit := s.capacity
+	if m.Allowed.Known && !noLimit(m.Allowed) && m.Allowed.Bytes() < s.capacity {
+		limit = m.Allowed.Bytes()
+		if s.request > limit || s.used+s.request > limit && s.used+s.request <= s.reserved.Bytes()+s.free {
+			return analysis.LimitTooLow
+		}
+	}
+	switch {
+	case s.heldByOthers(limit):
+		return analysis.OtherProcess
+	case s.free >= s.request && s.reserved.Bytes()+s.request <= limit:
+		return analysis.DriverRefusedDespiteFree
+	case s.used+s.request <= min(limit, s.reserved.Bytes()+s.free):
+		return analysis.Fragmented
+	}
+	return analysis.Full
+}
+
+// impossible: sizes that no state of the memory could serve.
+func (s *torchState) impossible() (analysis.Verdict, bool) {
+	m := s.m
+	switch {
+	case m.BeyondAll || s.request >= nonsense || m.Capacity.Known && s.capacity > 0 && s.request > 1000*s.capacity:
+		return analysis.NotMemory, true
+	case m.Capacity.Known && m.Requested.Known && s.request > s.capacity-s.own():
+		return analysis.RequestExceedsDevice, true
+	}
+	return "", false
+}
+
+// own is what this process holds beside the allocator, as far as it is told.
+func (s *torchState) own() float64 {
+	x := minus(s.m.ThisProcess, s.m.Allocated, s.idle)
+	if !x.Known {
+		return 0
+	}
+	return max(0, x.Bytes())
+}
+
+// heldByOthers: the allocator was still allowed to grow, and the driver could
+// not, because somebody else has the memory.
+func (s *torchState) heldByOthers(limit float64) bool {
+	m := s.m
+	lack := s.request - s.free
+	// Without a configured limit the capacity bounds what all may hold, so
+	// that alone never forbids to grow.
+	if lack <= 0 || limit < s.capacity && s.reserved.Bytes()+s.request > limit {
+		return false
+	}
+	if s.others.Known {
+		return s.others.Bytes() >= lack
+	}
+	if m.ThisProcess.Known {
+		return s.capacity-s.free-m.ThisProcess.Bytes() > max(foreignMin, lack)
+	}
+	return !s.paged && s.capacity-s.free-s.reserved.Bytes() > max(foreignMin, lack)
+}
+
+// beside says what this process itself looks like where others are the cause:
+// its own memory well used, or lying idle.
+func (s *torchState) beside() string {
+	reserved := s.reserved.Bytes()
+	switch {
+	case reserved < s.capacity/2:
+		return ""
+	case s.used >= 0.95*reserved:
+		return string(analysis.Full)
+	case s.idle.Known && s.idle.Bytes()+s.free >= s.request:
+		return string(analysis.Fragmented)
+	}
+	return ""
+}
+
+func (s *torchState) asyncVerdict() analysis.Verdict {
+	m := s.m
+	if v, ok := s.impossible(); ok {
+		return v
+	}
+	if !m.Requested.Known || !m.Capacity.Known || !m.Free.Known || !m.Allocated.Known {
+		return analysis.UndeterminedTruncated
+	}
+	if m.Allowed.Known && !noLimit(m.Allowed) && m.Allowed.Bytes() < s.capacity && s.used+s.request > m.Allowed.Bytes() {
+		return analysis.LimitTooLow
+	}
+	switch {
+	case s.free >= s.request:
+		return analysis.DriverRefusedDespiteFree
+	case s.capacity-s.free-s.used >= s.request-s.free:
+		return analysis.FragmentedPoolOrCached
+	}
+	return analysis.Full
+}
+
+// words puts the verdict into sentences.
+func (s *torchState) words(r *reading.Reading) {
+	m := s.m
+	row := func(label string, f figure) {
+		if f.Known {
+			r.Row(label, show(f))
+		}
+	}
+	row("asked for", m.Requested)
+	row("free on the device", m.Free)
+	row("device", m.Capacity)
+	row("allocated by PyTorch", m.Allocated)
+	row("  in private pools", m.Private)
+	row("reserved, idle", s.idle)
+	row("held outside of PyTorch", s.outside)
+	for _, p := range m.Processes {
+		row(fmt.Sprintf("process %d", p.ID), p.Used)
+	}
+	r.Why, r.Next = s.why(r)
+	if m.Cut {
+		r.Open = append(r.Open, "The message is cut.")
+	}
+	if m.Requested.Known && m.Form != torchlog.NoState {
+		r.Open = append(r.Open, "The figures are printed with two decimals; sums of them can be off by a hundredth each.")
+	}
+	if r.Verdict == string(analysis.OtherProcess) && len(m.Processes) == 0 {
+		r.Open = append(r.Open, "Who holds the memory is not in the message; nvidia-smi on the host tells.")
+	}
+	if s.paged {
+		r.Open = append(r.Open, "More is allocated than the card has: the driver moves device memory to the host's, as on Windows, so free and reserved figures do not add up.")
+	}
+}
+
+func show(f figure) string {
+	switch b := f.Bytes(); {
+	case math.Abs(b) >= gib:
+		return fmt.Sprintf("%.2f GiB", f.In("GiB"))
+	case math.Abs(b) >= mib || b == 0:
+		return fmt.Sprintf("%.2f MiB", f.In("MiB"))
+	default:
+		return fmt.Sprintf("%.0f bytes", b)
+	}
+}
+
+func (s *torchState) why(r *reading.Reading) (string, []string) {
+	m := s.m
+	asked := show(m.Requested)
+	switch analysis.Verdict(r.Verdict) {
+	case analysis.NotMemory:
+		if m.BeyondAll {
+			return "The size asked for is beyond any memory. It comes from a shape gone wrong, not from a lack of memory.", []string{"Find the op in the traceback, and check the sizes that go into it."}
+		}
+		return fmt.Sprintf("A request of %s (%.1f TiB) is no size that a device could have. It comes from a shape gone wrong, not from a lack of memory.", asked, s.request/(1024*gib)),
+			[]string{"Find the op in the traceback, and check the sizes that go into it."}
+	case analysis.RequestExceedsDevice:
+		return fmt.Sprintf("The request alone (%s) is %.1f times the whole device (%s). No allocator setting can help.", asked, s.request/s.capacity, show(m.Capacity)),
+			[]string{"Make this tensor smaller: a smaller batch or input, or the computation in pieces."}
+	case analysis.LimitTooLow:
+		return fmt.Sprintf("The process may only use %s of the device's %s, and the request of %s passes that.", show(m.Allowed), show(m.Capacity), asked),
+			[]string{"Raise the fraction given to set_per_process_memory_fraction, if the device has room."}
+	case analysis.OtherProcess:
+		held := s.others
+		if !held.Known {
+			held = s.outside
+		}
+		return fmt.Sprintf("%s were asked for and %s are free, while %s are held by something that is not this PyTorch allocator.", asked, show(m.Free), show(held)),
+			[]string{"Free the card: other processes, other frameworks in this process, or what an earlier run left behind."}
+	case analysis.Fragmented:
+		next := []string{"Free the cache between phases, and keep large temporary tensors out of private pools."}
+		if !m.Expandable {
+			next = append(next, "Expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) avoid this where they are supported and not on already.")
+		} else {
+			next = append(next, "Expandable segments avoid this, if they are not on already: the message recommends them either way.")
+		}
+		return fmt.Sprintf("The request of %s misses the device's free %s by %s, while %s are reserved and idle: each idle segment still has something alive in it, so it cannot be given back.",
+			asked, show(m.Free), show(minus(m.Requested, m.Free)), show(s.idle)), next
+	case analysis.FragmentedPoolOrCached:
+		return fmt.Sprintf("%s of the device are neither allocated by PyTorch nor free: cached in the driver's pool, or held by libraries or other processes.", show(minus(m.Capacity, m.Allocated, m.Free))),
+			[]string{"Trim the pool before the request, and look with nvidia-smi at what others hold; the message cannot tell the two apart."}
+	case analysis.DriverRefusedDespiteFree:
+		return fmt.Sprintf("The driver refused %s although %s were free.", asked, show(m.Free)), nil
+	case analysis.Full:
+		return fmt.Sprintf("%s were asked for; even with everything idle given back the device could not hold it beside the %s in use.", asked, show(m.Allocated)),
+			[]string{"Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a larger device."}
+	case analysis.UndeterminedTruncated:
+		return "The message is cut where it would tell the state of the memory.", []string{"Look for the whole message: it names capacity, free, allocated and reserved."}
+	default:
+		return "The message names the request, but nothing about the state of the memory.", nil
+	}
+}
+
+func torchBare(line int) *reading.Reading {
+	r := &reading.Reading{Kind: "pytorch-oom-message", Line: line, Name: "CUDA", Verdict: string(analysis.UndeterminedNoState)}
+	r.Facts.Text("format_variant", "the driver's error alone")
+	r.Facts.Null("requested_mib")
+	r.Why = "The driver refused memory. Neither the request nor the state of the memory is in the text."
+	r.Next = []string{"See what holds the card (nvidia-smi); such an error at the start of a program means that the card was full already."}
+	return r
+}
