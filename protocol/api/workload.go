@@ -91,7 +91,7 @@ type Interleave struct {
 
 // Map is the map stage of the pipeline.
 type Map struct {
-	Parallel int   `field:"parallel"` // calls in flight; default 1; -1 ("auto"): one for each of the host's cores
+	Parallel int   `field:"parallel"` // calls in flight; default 1; -1 ("auto"): as many as TensorFlow's optimizer comes to, from 1 to the host's cores
 	Cost     int64 `field:"cost"`     // nanoseconds an element costs, for the model of time; written as a duration, "300us"
 }
 

@@ -42,7 +42,8 @@ func newFeed(w *api.Workload, p *program.Program, rt *exec.Runtime, o *Options) 
 	if err := f.open(s, p, o); err != nil {
 		return nil, 0, err
 	}
-	for _, b := range s.Buffers(0) {
+	// Automatic calls come to their number within moments: memory is held for that.
+	for _, b := range s.Dataset().Tuned().Buffers(0) {
 		if b.Stage == pipeline.StagePrefetch {
 			f.piece = b.Bytes
 			continue

@@ -6,6 +6,7 @@ import (
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
+	"tideline/shared/pipeline"
 )
 
 // ran is a run with what it told.
@@ -289,8 +290,8 @@ func TestInputStages(t *testing.T) {
 		t.Errorf("%d traces, want one more for the batch of 38; %s", r.traces, r.Message)
 	}
 	auto := run(t, lenet(func(w *api.Workload) { w.Input.Map = api.Map{Parallel: api.Auto, Cost: 1000} }))
-	if got := auto.held["map buffer"]; got < 32*32*4+8 {
-		t.Errorf("the map buffer holds %d bytes", got)
+	if got := auto.held["map buffer"]; got != pipeline.DefaultCores*(32*32*4+8) {
+		t.Errorf("where maps are what costs, the map buffer holds %d bytes, want a result for each core", got)
 	}
 	slow := func(w *api.Workload) {
 		w.Steps, w.Batch, w.Input.Take, w.Input.FetchCost, w.Input.Map.Cost = 12, []int{100}, 400, 50_000, 50_000

@@ -96,6 +96,27 @@ func PairwiseCases() []HashCase {
 		}
 		out = append(out, HashCase{Name: m.Name + " alone", Workload: w})
 	}
+	return append(out, allocatorCases()...)
+}
+
+// allocatorCases are a run under every kind of allocator that is not
+// TensorFlow's, the modes and the options that change how they take memory in
+// turn, and one on a TPU.
+func allocatorCases() (out []HashCase) {
+	modes := []api.Mode{api.Graph, api.Eager, api.Planned}
+	add := func(name string, d api.Device) {
+		out = append(out, HashCase{Name: name, Small: true, Workload: api.Workload{
+			Model: "lenet5", Mode: modes[len(out)%len(modes)], Train: &api.Train{}, Batch: []int{16, 24}, Steps: 4, Seed: 5,
+			Input: api.Input{Shuffle: 16, Prefetch: 1}, Devices: []api.Device{d},
+		}})
+	}
+	for _, c := range [][]string{
+		{"torch"}, {"torch", "expandable_segments=true"}, {"ort"}, {"ort", "arena_extend_strategy=same_as_requested", "use_device_allocator_for_initializers=true"},
+		{"async"}, {"async", "release_threshold=0"}, {"rmm-pool"}, {"rmm-arena", "arena_size=64MiB"}, {"system"}, {"direct"},
+	} {
+		add("allocator="+strings.Join(c, " "), api.Device{Preset: "lab-256m", Allocator: c[0], AllocatorOptions: c[1:]})
+	}
+	add("tpu", api.Device{Kind: "tpu", Preset: "tpu-v2"})
 	return out
 }
 
