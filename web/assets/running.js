@@ -1,0 +1,205 @@
+// Running workloads, here and on the agent, the menu of runs, and a run against
+// the one before. These are methods of App.
+
+import { agent } from "./agent.js";
+import { encode, parse } from "./fields.js";
+import { label, nest } from "./knobs.js";
+import { $, el } from "./words.js";
+
+export const running = {
+  async demo(d) {
+    this.knobs.show(parse(d.fields));
+    if (this.hasAgent) await this.runOnAgent();
+    else await this.rerun(d.title, true);
+  },
+
+  async rerun(name, fresh = false) {
+    if (!this.engine.up) return;
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    if (!fresh && this.rerunless) return this.toast(this.rerunless);
+    const before = this.identity;
+    this.leave();
+    const fields = this.knobs.collect();
+    this.knobs.problems(null);
+    const title = name || rerunName(this.knobs);
+    await this.work(async () => {
+      this.live = this.local = true;
+      this.setRunning(true);
+      this.blob = null;
+      this.runId = "";
+      const started = performance.now();
+      try {
+        const ran = await this.runner.run(encode(fields),
+          () => this.engine.tell({ t: "begin", name: title, fresh }),
+          (bytes) => this.engine.tell({ t: "piece", bytes }, [bytes.buffer]));
+        if (ran.problems || ran.error) {
+          Object.assign(this, { runId: before.runId, blob: before.blob });
+          return this.knobs.problems(ran.problems ?? [{ message: ran.error }]);
+        }
+        this.live = false;
+        const end = { ...(await this.engine.call({ t: "done" })), ...ran };
+        this.blob = end.blob;
+        this.rerunMs = performance.now() - started;
+        this.other = before;
+        this.keep(`rerun:${++this.reruns}`, title, end.blob);
+        this.remember();
+        await this.settings();
+        if (this.base) this.details.choose("compare");
+        if (this.current.ooms) {
+          this.details.choose("oom");
+          this.skipWait();
+        }
+        if (end.note) this.toast(end.note);
+      } finally {
+        this.local = false;
+        this.setRunning(false);
+      }
+    });
+  },
+
+  async runOnAgent() {
+    if (!this.hasAgent) return;
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    this.knobs.problems(null);
+    await this.work(async () => {
+      try {
+        const fields = this.knobs.collect();
+        const { problems } = await this.runner.check(encode(fields));
+        if (problems) return this.knobs.problems(problems);
+        const run = await agent.start(nest(fields));
+        await this.listRuns();
+        await this.pick(`agent:${run.id}`, true);
+      } catch (e) {
+        this.knobs.problems(e.problems ?? [{ message: e.message }]);
+      }
+    });
+  },
+
+  async stop() {
+    if (this.runId) await agent.stop(this.runId).catch((e) => this.trouble(e));
+    else this.runner.stop();
+  },
+
+  setRunning(on) {
+    $("stop").hidden = !on;
+    $("rerun").hidden = on && this.local;
+    $("run-agent").hidden = on || !this.hasAgent;
+    this.knobs.changed();
+  },
+
+  // settings puts the settings of the timeline on screen into the form.
+  async settings() {
+    const { fields } = await this.engine.ask("settings");
+    if (fields) this.knobs.show(parse(fields));
+  },
+
+  async pick(value) {
+    const at = value.indexOf(":");
+    const kind = value.slice(0, at);
+    const id = value.slice(at + 1);
+    if (kind !== "agent") {
+      const local = this.library.get(value);
+      if (!local) return;
+      if (local.blob.type === "text/plain") return this.openLog(await local.blob.text(), local.name);
+      return this.load(local.blob, local.name, value);
+    }
+    const info = this.agentRuns?.find((r) => r.id === id);
+    this.sharing.cancel();
+    this.sharing.field = "";
+    this.current = null;
+    this.runId = id;
+    this.blob = null;
+    this.live = true;
+    this.follow = true;
+    $("follow").setAttribute("aria-pressed", "true");
+    this.setRunning(info?.state === "running" || !info);
+    this.engine.tell({ t: "stream", id: ++this.streams, slot: 0, url: agent.streamURL(id), name: info?.name ?? `run ${id}` });
+    this.remember();
+    this.picker();
+  },
+
+  async streamed(s) {
+    if (s.id !== this.streams) return; // of a stream that was left
+    switch (s.state) {
+      case "hello":
+        this.setRunning(s.run?.state === "running");
+        this.knownSettings = false;
+        return;
+      case "retry":
+        return this.toast(`The connection broke; trying again in ${(s.wait / 1000).toFixed(1)} s.`);
+      case "end":
+      case "failed":
+      case "lost":
+        this.live = false;
+        this.blob = s.blob;
+        this.setRunning(false);
+        if (s.state !== "end") this.toast(`The stream ended early: ${s.reason}`, true);
+        if (this.current) {
+          this.facts();
+          this.redraw(true);
+          await this.settings().catch(() => {});
+          if (this.current.ooms) {
+            this.details.choose("oom");
+            this.skipWait();
+          }
+        }
+        await this.listRuns();
+        this.tables();
+    }
+  },
+
+  async listRuns() {
+    if (!this.hasAgent) return;
+    const [runs, files] = await Promise.all([agent.runs().catch(() => []), agent.files().catch(() => [])]);
+    this.agentRuns = [...(runs ?? []), ...(files ?? [])];
+    this.picker();
+  },
+
+  picker() {
+    const select = $("run-picker");
+    const groups = [];
+    if (this.agentRuns?.length) {
+      groups.push(el("optgroup", { label: "On the agent" }, ...this.agentRuns.map((r) => el("option", { value: `agent:${r.id}` }, `${r.name} #${r.id.slice(0, 8)} · ${r.state}`))));
+    }
+    if (this.library.size) {
+      groups.push(el("optgroup", { label: "In this tab" }, ...[...this.library].map(([id, l]) => el("option", { value: id }, l.name))));
+    }
+    const now = this.runId ? `agent:${this.runId}` : this.current ? this.localId : "";
+    const key = JSON.stringify([this.agentRuns?.map((r) => [r.id, r.state]), [...this.library.keys()], now, this.current?.name]);
+    if (key === this.pickerKey) return;
+    this.pickerKey = key;
+    select.disabled = !groups.length;
+    if (!now || ![...groups].some((g) => [...g.children].some((o) => o.value === now))) {
+      groups.unshift(el("option", { value: "" }, this.current?.name ?? "No timeline open"));
+    }
+    select.replaceChildren(...groups);
+    select.value = now && [...select.options].some((o) => o.value === now) ? now : "";
+  },
+
+  async ask(command) {
+    await this.work(async () => {
+      const status = await this.engine.ask(command);
+      this.grown({ status, heap: this.heap });
+    });
+  },
+
+  async swap() {
+    if (!this.base || this.live) return;
+    this.current = null;
+    const mine = this.identity;
+    const { field = "", ...other } = this.other ?? { runId: "", localId: "", blob: null };
+    Object.assign(this, other);
+    this.sharing.field = field;
+    this.other = mine;
+    await this.ask("swap");
+    await this.settings();
+    this.remember();
+  },
+};
+
+function rerunName(knobs) {
+  const what = knobs.list?.filter(([k]) => k !== "train.learning_rate").map(([k, , b]) => `${label(k)} ${b}`).join(", ");
+  const fields = knobs.collect();
+  const name = fields.get("name") || fields.get("model");
+  return what ? `${name}: ${what}` : `${name}, again`;
+}
