@@ -121,15 +121,21 @@ func (m *Machine) Run() (Value, error) {
 				return 0, &LimitError{What: "the values", Limit: m.limits.Memory, Offset: m.offset()}
 			}
 		}
-		if m.src.pos == len(m.src.buf) {
-			return 0, m.truncated()
+		op, ok, err := m.burst()
+		if err != nil {
+			return 0, err
 		}
-		op := m.src.buf[m.src.pos]
-		m.src.pos++
+		if !ok {
+			if m.src.pos == len(m.src.buf) {
+				return 0, m.truncated()
+			}
+			op = m.src.buf[m.src.pos]
+			m.src.pos++
+		}
 		if op == opStop {
 			return m.result()
 		}
-		if err := m.step(op); err != nil {
+		if err := m.other(op); err != nil {
 			return 0, err
 		}
 	}
@@ -149,60 +155,23 @@ func (m *Machine) result() (Value, error) {
 	return v, nil
 }
 
-// step does the opcodes that make up nearly all of a file, and leaves the rest
-// to others by their subject.
-func (m *Machine) step(op byte) error {
-	// Every argument below is at most eight bytes and lies in the window, except
-	// at the end of a file.
-	arg := m.src.buf[m.src.pos:]
+func (m *Machine) newObject(k Kind) {
+	m.objects = append(room(m.objects), pack(k, 0)) // chain 0 is no chain: empty
+	m.charge(8)
+	m.push(pack(object, uint64(len(m.objects)-1)))
+}
+
+// room makes place for one more by doubling: append alone would copy a table
+// of a million five times over.
+func room(t []Value) []Value {
+	if len(t) < cap(t) {
+		return t
+	}
+	return append(make([]Value, 0, max(1024, 2*cap(t))), t...)
+}
+
+func (m *Machine) other(op byte) error {
 	switch op {
-	case opBinGet:
-		if len(arg) > 0 && int(arg[0]) < len(m.memo) && m.memo[arg[0]] != hole {
-			m.src.pos++
-			m.push(m.memo[arg[0]])
-			return nil
-		}
-	case opLongBinGet:
-		if len(arg) >= 4 {
-			if n := binary.LittleEndian.Uint32(arg); uint64(n) < uint64(len(m.memo)) && m.memo[n] != hole {
-				m.src.pos += 4
-				m.push(m.memo[n])
-				return nil
-			}
-		}
-	case opBinInt1:
-		if len(arg) >= 1 {
-			m.src.pos++
-			m.push(pack(Int, uint64(arg[0])))
-			return nil
-		}
-	case opBinInt2:
-		if len(arg) >= 2 {
-			m.src.pos += 2
-			m.push(pack(Int, uint64(binary.LittleEndian.Uint16(arg))))
-			return nil
-		}
-	case opBinInt:
-		if len(arg) >= 4 {
-			m.src.pos += 4
-			m.push(pack(Int, uint64(int64(int32(binary.LittleEndian.Uint32(arg))))))
-			return nil
-		}
-	case opLong1:
-		if n := 0; len(arg) > 9 && arg[0] >= 1 && arg[0] <= 8 {
-			n = int(arg[0])
-			x := binary.LittleEndian.Uint64(arg[1:])
-			shift := uint(64 - 8*n)
-			m.src.pos += 1 + n
-			m.push(m.integer(int64(x<<shift) >> shift))
-			return nil
-		}
-	case opMemoize:
-		if n := len(m.stack); n > m.floor() && len(m.far) == 0 {
-			m.memo = append(m.memo, m.stack[n-1])
-			m.charge(8)
-			return nil
-		}
 	case opMark:
 		m.marks = append(m.marks, len(m.stack))
 		m.charge(8)
@@ -217,18 +186,6 @@ func (m *Machine) step(op byte) error {
 		return m.setItems(op)
 	case opAppends:
 		return m.appends(op)
-	}
-	return m.other(op)
-}
-
-func (m *Machine) newObject(k Kind) {
-	m.objects = append(m.objects, pack(k, 0)) // chain 0 is no chain: empty
-	m.charge(8)
-	m.push(pack(object, uint64(len(m.objects)-1)))
-}
-
-func (m *Machine) other(op byte) error {
-	switch op {
 	case opPut, opBinPut, opLongBinPut, opMemoize, opGet, opBinGet, opLongBinGet:
 		return m.memory(op)
 	case opInt, opLong, opLong1, opLong4, opBinInt, opBinInt1, opBinInt2, opFloat, opBinFloat, opNone, opNewTrue, opNewFalse:

@@ -32,7 +32,8 @@ const (
 	kSegmentPool
 	kExpandable
 	kBlocks
-	numKeys
+
+	keySlots = 32 // a power of two beyond the last key
 )
 
 var keyNames = map[string]key{

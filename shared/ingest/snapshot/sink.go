@@ -42,7 +42,7 @@ type past struct {
 
 type sink struct {
 	codes codes
-	vals  [numKeys]pickle.Value
+	vals  [keySlots]pickle.Value
 	s     *Snapshot
 	runs  []run
 
@@ -59,67 +59,62 @@ const pastCharge, frameCharge, stackCharge = 16, 60, 60
 
 // Dict implements pickle.Sink.
 func (k *sink) Dict(m *pickle.Machine, items []pickle.Value) (pickle.Value, bool) {
+	// Keys that are missing must not keep the value of the dict before.
+	k.vals = [keySlots]pickle.Value{}
 	var has uint64
-	for i := 0; i < len(items); i += 2 {
-		c := k.codes.key(m, items[i])
+	for i := 0; i+1 < len(items); i += 2 {
+		c := k.codes.key(m, items[i]) & (keySlots - 1)
 		k.vals[c] = items[i+1]
 		has |= 1 << c
-	}
-	// Keys that are missing must not keep the value of the dict before.
-	get := func(c key) pickle.Value {
-		if has&(1<<c) == 0 {
-			return 0
-		}
-		return k.vals[c]
 	}
 	in := func(c key) bool { return has&(1<<c) != 0 }
 	switch {
 	case in(kAction):
-		return k.event(m, get), true
+		return k.event(m), true
 	case in(kFile) && in(kName):
-		return k.frame(m, get), true
+		return k.frame(m), true
 	case in(kState) && in(kSize):
-		return k.block(m, get, in), true
+		return k.block(m, in(kRequested)), true
 	case in(kTotal):
-		return k.segment(m, get, in), true
+		return k.segment(m, in(kRequested)), true
 	case in(kRealSize):
-		n, _ := m.Int(get(kRealSize))
-		k.past = append(k.past, past{n, k.stack(get(kFrames))})
+		n, _ := m.Int(k.vals[kRealSize])
+		k.past = append(k.past, past{n, k.stack(k.vals[kFrames])})
 		m.Charge(pastCharge)
 		return row(historyRow, len(k.past)-1), true
 	}
 	return 0, false
 }
 
-func (k *sink) event(m *pickle.Machine, get func(key) pickle.Value) pickle.Value {
+func (k *sink) event(m *pickle.Machine) pickle.Value {
 	e := k.s.events.add()
 	m.Charge(40)
-	e.Action = Action(k.codes.word(m, get(kAction)))
+	e.Action = Action(k.codes.word(m, k.vals[kAction]))
 	if e.Action >= numActions {
 		e.Action = Unknown
 	}
-	e.Addr, _ = m.Uint(get(kAddr))
+	e.Addr, _ = m.Uint(k.vals[kAddr])
 	if e.Action == OOM {
-		e.Addr, _ = m.Uint(get(kDeviceFree))
+		e.Addr, _ = m.Uint(k.vals[kDeviceFree])
 	}
-	e.Size, _ = m.Int(get(kSize))
-	e.Time, _ = m.Int(get(kTime))
-	e.Stack = k.stack(get(kFrames))
-	e.Stream = k.stream(m, get(kStream))
-	if kind, n := rowOf(get(kPool)); kind == poolRow {
+	e.Size, _ = m.Int(k.vals[kSize])
+	e.Time, _ = m.Int(k.vals[kTime])
+	e.Stack = k.stack(k.vals[kFrames])
+	e.Stream = k.stream(m, k.vals[kStream])
+	if kind, n := rowOf(k.vals[kPool]); kind == poolRow {
 		e.Pool = uint16(n)
 	}
-	if n, ok := get(kMeta).TextNumber(); ok {
+	if n, ok := k.vals[kMeta].TextNumber(); ok {
 		e.Meta = n + 1
 	}
 	return row(eventRow, k.s.events.len()-1)
 }
 
-func (k *sink) frame(m *pickle.Machine, get func(key) pickle.Value) pickle.Value {
+func (k *sink) frame(m *pickle.Machine) pickle.Value {
 	var f Frame
-	f.File, _ = get(kFile).TextNumber()
-	f.Name, _ = get(kName).TextNumber()
-	line, _ := m.Int(get(kLine))
+	f.File, _ = k.vals[kFile].TextNumber()
+	f.Name, _ = k.vals[kName].TextNumber()
+	line, _ := m.Int(k.vals[kLine])
 	f.Line = int32(line)
 	n, ok := k.frameOf[f]
 	if !ok {
@@ -159,50 +154,50 @@ func (k *sink) stream(m *pickle.Machine, v pickle.Value) uint16 {
 	return i
 }
 
-func (k *sink) block(m *pickle.Machine, get func(key) pickle.Value, in func(key) bool) pickle.Value {
+func (k *sink) block(m *pickle.Machine, sized bool) pickle.Value {
 	b := k.s.blocks.add()
 	m.Charge(40)
-	b.Address, _ = m.Uint(get(kAddress))
-	b.Size, _ = m.Int(get(kSize))
-	b.State = State(k.codes.word(m, get(kState)))
+	b.Address, _ = m.Uint(k.vals[kAddress])
+	b.Size, _ = m.Int(k.vals[kSize])
+	b.State = State(k.codes.word(m, k.vals[kState]))
 	if b.State > ActivePendingFree {
 		b.State = Inactive
 	}
-	b.Stack = k.stack(get(kFrames))
+	b.Stack = k.stack(k.vals[kFrames])
 	b.Requested = -1
-	if in(kRequested) {
-		b.Requested, _ = m.Int(get(kRequested))
+	if sized {
+		b.Requested, _ = m.Int(k.vals[kRequested])
 	}
-	if kind, n := rowOf(get(kHistory)); kind == historyRun {
-		if newest := k.past[k.runs[n].first]; !in(kRequested) {
+	if kind, n := rowOf(k.vals[kHistory]); kind == historyRun {
+		if newest := k.past[k.runs[n].first]; !sized {
 			b.Requested, b.Stack = newest.size, newest.stack
 		}
 	}
 	return row(blockRow, k.s.blocks.len()-1)
 }
 
-func (k *sink) segment(m *pickle.Machine, get func(key) pickle.Value, in func(key) bool) pickle.Value {
+func (k *sink) segment(m *pickle.Machine, sized bool) pickle.Value {
 	var s Segment
-	s.Address, _ = m.Uint(get(kAddress))
-	s.Total, _ = m.Int(get(kTotal))
-	s.Allocated, _ = m.Int(get(kAllocated))
-	s.Active, _ = m.Int(get(kActive))
+	s.Address, _ = m.Uint(k.vals[kAddress])
+	s.Total, _ = m.Int(k.vals[kTotal])
+	s.Allocated, _ = m.Int(k.vals[kAllocated])
+	s.Active, _ = m.Int(k.vals[kActive])
 	s.Requested = -1
-	if in(kRequested) {
-		s.Requested, _ = m.Int(get(kRequested))
+	if sized {
+		s.Requested, _ = m.Int(k.vals[kRequested])
 	}
-	device, _ := m.Int(get(kDevice))
+	device, _ := m.Int(k.vals[kDevice])
 	s.Device = int(device)
-	s.Stack = k.stack(get(kFrames))
-	s.Stream = k.stream(m, get(kStream))
-	text, _ := m.Text(get(kType))
+	s.Stack = k.stack(k.vals[kFrames])
+	s.Stream = k.stream(m, k.vals[kStream])
+	text, _ := m.Text(k.vals[kType])
 	s.Large = text == "large"
-	expandable, _ := m.Int(get(kExpandable))
+	expandable, _ := m.Int(k.vals[kExpandable])
 	s.Expandable = expandable != 0
-	if kind, n := rowOf(get(kSegmentPool)); kind == poolRow {
+	if kind, n := rowOf(k.vals[kSegmentPool]); kind == poolRow {
 		s.Pool = uint16(n)
 	}
-	if kind, n := rowOf(get(kBlocks)); kind == blockRun {
+	if kind, n := rowOf(k.vals[kBlocks]); kind == blockRun {
 		s.first, s.n = k.runs[n].first, k.runs[n].n
 	}
 	k.s.segments = append(k.s.segments, s)
