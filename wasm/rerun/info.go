@@ -6,12 +6,13 @@ import (
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
+	"tideline/shared/alloc/kinds"
 	"tideline/shared/device"
 	"tideline/shared/zoo"
 )
 
 // Info is what the page offers to choose from: models with their layers and
-// usual sizes, cards, environment variables and demos, numbered from 0.
+// usual sizes, cards, allocators, environment variables and demos, numbered from 0.
 func (s *Session) Info() string {
 	var f event.Fields
 	put := func(list string, i int, name, value string) {
@@ -37,6 +38,15 @@ func (s *Session) Info() string {
 			put("presets", n, "kind", strings.ToLower(list[i].Type))
 			n++
 		}
+	}
+	for i, k := range kinds.All() {
+		put("allocators", i, "name", k.Name)
+		put("allocators", i, "text", one(k.Doc))
+		var options []string
+		for _, o := range k.Options {
+			options = append(options, o.Name+"="+o.Default)
+		}
+		put("allocators", i, "options", strings.Join(options, " "))
 	}
 	put("env", 0, "names", strings.Join(api.EnvNames, " "))
 	for i, d := range demos {

@@ -14,7 +14,7 @@ export function nest(fields) {
 
 // lists are written as lists, words as they stand; everything else by its looks.
 const lists = /^(batch|image|sequence|devices\.\d+\.logical)$/;
-const wordLists = /^(keep|env)$/;
+const wordLists = /^(keep|env|devices\.\d+\.allocator_options)$/;
 
 function scalar(path, value) {
   if (wordLists.test(path)) return value.split(/\s+/).filter(Boolean);
@@ -119,6 +119,8 @@ export class Knobs {
     fillGroups($("k-preset"), [["gpu", "GPU"], ["tpu", "TPU"]].map(([kind, label]) => [
       label, info.presets.filter((p) => (p.kind || "gpu") === kind).map((p) => [p.name, p.title.replace(/ \(.*/, ""), p.title]),
     ]));
+    this.allocators = info.allocators;
+    fill(this.control("devices.0.allocator"), info.allocators.map((a) => [a.name, a.name, a.text]));
     fill($("add-env"), [["", "Add a variable…"], ...info.env[0].names.split(" ").map((n) => [n, n.replace(/^TF_/, "")])]);
     // Sharing a card takes two runs, so an agent.
     const demos = info.demos.filter((d) => this.app.hasAgent || d.id !== "two-runs");
@@ -220,6 +222,13 @@ export class Knobs {
       when.hidden = want === undefined ? !on[name] : value(name) !== want;
     }
     this.#precisions();
+    const allocator = this.allocators?.find((a) => a.name === value("devices.0.allocator"));
+    if (allocator) {
+      const options = this.control("devices.0.allocator_options");
+      options.title = allocator.options ? `Settings of the allocator with their defaults: ${allocator.options}` : "This allocator has no settings";
+      options.disabled = !allocator.options;
+      this.control("devices.0.allocator").title = allocator.text;
+    }
     if (model?.image) this.control("image").placeholder = model.image;
     if (model?.sequence) this.control("sequence").placeholder = model.sequence;
     for (const fold of this.form.querySelectorAll(".more")) {
@@ -368,7 +377,7 @@ const words = {
   check_numerics: "stop at the first NaN", image: "image side", sequence: "tokens", optimize: "graph rewriting", keep: "kept", copy_policy: "copies", env: "environment",
   "train.checkpoint": "checkpoints", "train.clip": "clip norm", "devices.preset": "card", "devices.card": "shared card", "devices.kind": "device",
   "devices.memory_limit": "limit", "devices.logical": "parts", "devices.virtual": "equal parts", "devices.unified": "unified memory",
-  "devices.held": "held by others", "devices.reserve_rule": "reserve", "devices.peer": "link", "devices.allocator": "allocator",
+  "devices.held": "held by others", "devices.reserve_rule": "reserve", "devices.peer": "link", "devices.allocator": "allocator", "devices.allocator_options": "allocator options",
   "input.map.parallel": "map calls", "input.map.cost": "map cost", "input.interleave.cycle": "interleave", "input.interleave.block": "interleave block",
   "input.interleave.parallel": "interleave reads", "input.repeat": "epochs", "input.prefetch_to_device": "prefetch on the card",
   "input.ram_budget": "memory for buffers", "input.cache": "cache", "placement.soft": "soft placement", "placement.log": "placement log",
@@ -388,7 +397,7 @@ export function label(path) {
 const ownCard = (fields, i) => fields.get(`devices.${i}.card`) === `${fields.get(`devices.${i}.preset`)}#${i}`;
 
 // meant: not hidden, because what is chosen gives it a meaning.
-const meant = (c) => !c.closest(".when[hidden]");
+const meant = (c) => !c.disabled && !c.closest(".when[hidden]");
 
 const compact = (text) => text.replaceAll(" ", "");
 
