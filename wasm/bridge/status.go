@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"strings"
-
 	"tideline/protocol/event"
 	"tideline/shared/draw"
 	"tideline/shared/store"
@@ -282,7 +280,7 @@ func laneTitle(tl *store.Timeline, l *draw.Lane) (name, sub string) {
 			name = "Addresses"
 		}
 		if p.Planned() { // the block around it is a temporary of the pool above
-			name = "Arena " + strings.ToLower(name)
+			name = map[draw.LaneKind]string{draw.MemoryLane: "Arena memory", draw.AddressLane: "Arena map"}[l.Kind]
 		}
 		return name, sub
 	case draw.OpLane:
