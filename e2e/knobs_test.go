@@ -58,8 +58,12 @@ func TestEveryKnobReachesTheRun(t *testing.T) {
 			t.Logf("lanes: %q", lanes)
 			_, settings, _ := hashOf(t, p.save())
 			for _, want := range []event.Field{
-				{Key: "mode", Value: "planned"}, {Key: "train.optimizer", Value: "momentum"}, {Key: "train.clip", Value: "1.5"},
-				{Key: "train.microbatches", Value: "2"}, {Key: "input.ram_budget", Value: "1GiB"}, {Key: "env", Value: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"},
+				{Key: "mode", Value: "planned"},
+				{Key: "train.optimizer", Value: "momentum"},
+				{Key: "train.clip", Value: "1.5"},
+				{Key: "train.microbatches", Value: "2"},
+				{Key: "input.ram_budget", Value: "1GiB"},
+				{Key: "env", Value: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"},
 			} {
 				if got, _ := settings.Get(want.Key); got != want.Value {
 					t.Errorf("the rerun had %s=%q, want %q", want.Key, got, want.Value)

@@ -127,8 +127,10 @@ func (f *Follower) look() {
 // Facts tells who a card is, as the device dev of a timeline, at time t.
 func (c *Card) Facts(sink event.Sink, strings *event.Strings, dev event.DeviceID, t int64) {
 	facts := event.Fields{
-		{Key: "name", Value: c.Name + " #" + strconv.Itoa(c.Index)}, {Key: "kind", Value: "card"},
-		{Key: "total", Value: event.FormatBytes(c.Total)}, {Key: "pci", Value: c.PCI},
+		{Key: "name", Value: c.Name + " #" + strconv.Itoa(c.Index)},
+		{Key: "kind", Value: "card"},
+		{Key: "total", Value: event.FormatBytes(c.Total)},
+		{Key: "pci", Value: c.PCI},
 	}
 	if c.UUID != "" {
 		facts = append(facts, event.Field{Key: "uuid", Value: c.UUID})
