@@ -41,14 +41,6 @@ func run(ctx context.Context, args []string) error {
 	return err
 }
 
-// bench prints our own speeds.
-func bench(ctx context.Context, args []string) error {
-	if err := binary(ctx, nil); err != nil {
-		return err
-	}
-	return command(ctx, "./"+binaryPath(), append([]string{"bench"}, args...)...).Run()
-}
-
 // generate renews the templ output.
 func generate(ctx context.Context, _ []string) error {
 	templ, err := tool(ctx, "templ", "github.com/a-h/templ/cmd/templ")

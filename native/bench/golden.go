@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tideline/shared/alloc"
+	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/bfc/reference"
+	"tideline/shared/alloc/trace"
+	"tideline/shared/plan"
+	"tideline/shared/yardstick"
+)
+
+// noGoldens is the remark where recorded data is missing.
+const noGoldens = "--goldens FOLDER adds the recorded ones"
+
+// quickest are the nanoseconds an operation of TensorFlow's own C++ allocator,
+// the fastest of four builds, on a machine of two shared cores at its quietest.
+var quickest = map[string]float64{"bench-dnn": 45, "bench-eager": 56, "bench-nlp": 70, "bench-loguniform": 128}
+
+// allocators are the portable tasks and the recorded traces.
+func allocators(o *Options) ([]*task, []Line, error) {
+	list, err := yardstick.Allocators()
+	if err != nil {
+		return nil, nil, err
+	}
+	tasks := plain(list...)
+	if o.Goldens == "" {
+		return tasks, []Line{{What: "recorded traces", Note: noGoldens}}, nil
+	}
+	for _, name := range []string{"bench-dnn", "bench-eager", "bench-nlp", "bench-loguniform"} {
+		t, build, plainOne, err := recorded(filepath.Join(o.Goldens, "goldens", "bfc", name+".trace.gz"), name)
+		if err != nil {
+			return nil, nil, err
+		}
+		pair := plain(yardstick.BFC(t, build, plainOne)...)
+		pair[1].beside = func() string {
+			return fmt.Sprintf("TensorFlow's C++ elsewhere, at its quietest: %.0f ns", quickest[name])
+		}
+		tasks = append(tasks, pair...)
+	}
+	return tasks, nil, nil
+}
+
+// recorded reads a trace with the allocators that its head describes.
+func recorded(path, name string) (*yardstick.Trace, func() (*bfc.Allocator, error), func() (*reference.Allocator, error), error) {
+	fail := func(err error) (*yardstick.Trace, func() (*bfc.Allocator, error), func() (*reference.Allocator, error), error) {
+		return nil, nil, nil, fmt.Errorf("recorded trace %s: %w", path, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return fail(err)
+	}
+	r, err := trace.NewReader(z)
+	if err != nil {
+		return fail(err)
+	}
+	t := &yardstick.Trace{Name: name}
+	for {
+		op, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fail(err)
+		}
+		switch op.Kind {
+		case trace.Alloc:
+			t.Ops = append(t.Ops, yardstick.Op{Slot: int32(op.ID), Bytes: op.Bytes, Align: op.Align})
+		case trace.Free:
+			t.Ops = append(t.Ops, yardstick.Op{Slot: int32(op.ID)})
+		default:
+			continue
+		}
+		t.Slots = max(t.Slots, int(op.ID)+1)
+	}
+	head := r.Options
+	build := func() (*bfc.Allocator, error) { return head.Build(bfc.Current, nil) }
+	plainOne := func() (*reference.Allocator, error) {
+		s, err := alloc.NewSpace(alloc.SpaceOptions{Base: head.Base, Joins: head.Joins, Card: alloc.NewCard(head.Capacity)})
+		if err != nil {
+			return nil, err
+		}
+		return reference.New(s, reference.Options{Limit: head.Limit, Growth: head.Growth, Collect: head.GC, Fragmentation: head.Frag}), nil
+	}
+	return t, build, plainOne, nil
+}
+
+// hard are the published problems that are hard to pack.
+const hard = "A B C D E F G H I J K"
+
+// budget of the search in decisions: D and J have no known plan at their load.
+const budget = 4 << 20
+
+// planners are the portable tasks and the published problems. Those take
+// seconds, so that one round is enough.
+func planners(o *Options) ([]*task, []Line, error) {
+	list, err := yardstick.Planners()
+	if err != nil {
+		return nil, nil, err
+	}
+	tasks := plain(list...)
+	if o.Goldens == "" {
+		return tasks, []Line{{What: "MiniMalloc's problems", Note: noGoldens}}, nil
+	}
+	for name := range strings.FieldsSeq(hard) {
+		t, err := published(o.Goldens, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, nil, nil
+}
+
+func published(goldens, name string) (*task, error) {
+	path := filepath.Join(goldens, "goldens", "minimalloc", "challenging", name+".1048576.csv")
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("published problem: %w", err)
+	}
+	defer f.Close()
+	p, err := plan.ReadCSV(f)
+	if err != nil {
+		return nil, fmt.Errorf("published problem %s: %w", path, err)
+	}
+	o := plan.Options{Nodes: budget}
+	if name == "D" || name == "J" {
+		o.Goal = 1_048_576 // the capacity it was published with
+	}
+	var best *plan.Result
+	t := &task{once: true, Task: yardstick.Task{Name: "MiniMalloc's " + name, Per: "plan", N: 1, Run: func() error {
+		var err error
+		best, err = plan.Minimize(p, o)
+		return err
+	}}}
+	t.beside = func() string {
+		s := fmt.Sprintf("%.3f s, %d buffers, height %d, %.3f %% above the load", t.nanos/1e9, len(p.Buffers), best.Height,
+			100*float64(best.Height-best.Load)/float64(best.Load))
+		if best.Proven() {
+			s += ", proven lowest"
+		}
+		return s
+	}
+	return t, nil
+}

@@ -1,0 +1,184 @@
+package yardstick
+
+import (
+	"fmt"
+
+	"tideline/shared/alloc"
+	"tideline/shared/alloc/bfc"
+	bfcref "tideline/shared/alloc/bfc/reference"
+	"tideline/shared/alloc/kinds"
+	"tideline/shared/alloc/torch"
+	"tideline/shared/alloc/torch/random"
+	torchref "tideline/shared/alloc/torch/reference"
+)
+
+// plainOps is how far PyTorch's plain implementation plays its trace: it keeps
+// its free blocks in lists.
+const plainOps = 20_000
+
+// limit is that of every allocator here, in bytes: more than any trace needs.
+const limit = 256 << 30
+
+// Allocators are the allocators on traces of 4,000 blocks of random sizes, and
+// TensorFlow's on those of modelled runs.
+func Allocators() ([]Task, error) {
+	var tasks []Task
+	for _, x := range workloads() {
+		t, err := Record(x.name, x.w)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, BFC(t, nil, nil)...)
+	}
+	t, err := Random(random.Shape{Ops: 200_000})
+	if err != nil {
+		return nil, err
+	}
+	tasks = append(tasks, BFC(t, nil, nil)...)
+	r, err := random.Make(random.Shape{})
+	if err != nil {
+		return nil, err
+	}
+	tasks = append(tasks, Torch(r)...)
+	for _, k := range kinds.All() {
+		if k.Name != "bfc" && k.Name != "torch" {
+			tasks = append(tasks, Kind(k, t))
+		}
+	}
+	return tasks, nil
+}
+
+// BFC is TensorFlow's allocator on a trace, beside the plain one. A nil build
+// and driver make their own of a space without end.
+func BFC(t *Trace, build func() (*bfc.Allocator, error), plain func() (*bfcref.Allocator, error)) []Task {
+	if build == nil {
+		build = func() (*bfc.Allocator, error) {
+			space, err := alloc.NewSpace(alloc.SpaceOptions{Base: 1 << 40})
+			if err != nil {
+				return nil, err
+			}
+			return bfc.New(space, bfc.Options{Name: "bench", Limit: limit})
+		}
+	}
+	if plain == nil {
+		plain = func() (*bfcref.Allocator, error) {
+			space, err := alloc.NewSpace(alloc.SpaceOptions{Base: 1 << 40})
+			if err != nil {
+				return nil, err
+			}
+			return bfcref.New(space, bfcref.Options{Limit: limit}), nil
+		}
+	}
+	return []Task{bfcPlain(t, plain), bfcTask(t, build)}
+}
+
+func bfcTask(t *Trace, build func() (*bfc.Allocator, error)) Task {
+	var a *bfc.Allocator
+	addrs := make([]uint64, t.Slots)
+	return Task{
+		Name: "BFC, " + t.Name, Per: "operation", N: len(t.Ops), To: "plain BFC, " + t.Name,
+		Prepare: func() (err error) {
+			clear(addrs)
+			if a, err = build(); err != nil {
+				return err
+			}
+			// The region and its tables stand before the clock starts.
+			first, _ := a.Allocate(alloc.Request{Bytes: 256})
+			return a.Free(first.Address)
+		},
+		Run: func() error { return t.Play(a, addrs) },
+	}
+}
+
+func bfcPlain(t *Trace, build func() (*bfcref.Allocator, error)) Task {
+	var a *bfcref.Allocator
+	addrs := make([]uint64, t.Slots)
+	return Task{
+		Name: "plain BFC, " + t.Name, Per: "operation", N: len(t.Ops), Plain: true,
+		Prepare: func() (err error) {
+			clear(addrs)
+			a, err = build()
+			return err
+		},
+		Run: func() error {
+			for i := range t.Ops {
+				op := &t.Ops[i]
+				if op.Bytes > 0 {
+					addrs[op.Slot], _ = a.Allocate(op.Bytes, max(op.Align, alloc.DefaultAlignment))
+				} else if addrs[op.Slot] != 0 && !a.Free(addrs[op.Slot]) {
+					return fmt.Errorf("%s, operation %d: address %#x is not in use", t.Name, i, addrs[op.Slot])
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// Torch is PyTorch's allocator on a trace, beside the plain one. A run goes on
+// where the one before ended, as in a program that has warmed up.
+func Torch(r random.Trace) []Task {
+	plain, player := (*torchref.Allocator)(nil), (*random.Player)(nil)
+	addrs := make([]uint64, r.Slots)
+	first := min(plainOps, len(r.Ops))
+	fast := Task{
+		Name: "PyTorch's allocator, random", Per: "operation", N: len(r.Ops), To: "plain PyTorch's, random",
+		Prepare: func() error {
+			if player != nil {
+				return nil
+			}
+			a, err := torch.New(torch.NewDevice(alloc.NewCard(limit), 0), torch.Options{})
+			if err != nil {
+				return err
+			}
+			player = random.NewPlayer(r, a)
+			return player.Play(len(r.Ops))
+		},
+		Run: func() error { return player.Play(len(r.Ops)) },
+	}
+	slow := Task{
+		Name: "plain PyTorch's, random", Per: "operation", N: first, Plain: true,
+		Prepare: func() error {
+			clear(addrs)
+			plain = torchref.New(torch.NewDevice(alloc.NewCard(limit), 0), torchref.Options{})
+			return nil
+		},
+		Run: func() error {
+			for i := range r.Ops[:first] {
+				op := &r.Ops[i]
+				if op.Bytes == 0 {
+					if !plain.Free(addrs[op.Slot]) {
+						return fmt.Errorf("random, operation %d: address %#x is not in use", i, addrs[op.Slot])
+					}
+					continue
+				}
+				b := plain.Allocate(op.Bytes, uint64(op.Stream), torchref.ID{})
+				if b == nil {
+					return fmt.Errorf("random, operation %d: no memory for %d bytes", i, op.Bytes)
+				}
+				addrs[op.Slot] = b.Addr
+			}
+			return nil
+		},
+		Note: func() string { return fmt.Sprintf("the first %d operations", first) },
+	}
+	return []Task{slow, fast}
+}
+
+// Kind is any allocator on a trace.
+func Kind(k *kinds.Kind, t *Trace) Task {
+	var a alloc.Allocator
+	addrs := make([]uint64, t.Slots)
+	return Task{
+		Name: k.Name + ", " + t.Name, Per: "operation", N: len(t.Ops), To: "BFC, " + t.Name,
+		Prepare: func() error {
+			clear(addrs)
+			x, err := k.New(kinds.Env{Card: alloc.NewCard(limit)}, nil)
+			if err != nil {
+				return err
+			}
+			a = x.Allocator
+			return nil
+		},
+		Run: func() error { return t.Play(a, addrs) },
+	}
+}
