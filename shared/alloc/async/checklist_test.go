@@ -14,28 +14,28 @@ import (
 
 const mib = 1 << 20
 
-func pool(t testing.TB, o async.Options, capacity int64) *async.Pool {
-	t.Helper()
+func pool(tb testing.TB, o async.Options, capacity int64) *async.Pool {
+	tb.Helper()
 	p, err := async.New(torch.NewDevice(alloc.NewCard(capacity), 0), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
 
-func get(t testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
-	t.Helper()
+func get(tb testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
+	tb.Helper()
 	b, ok := a.Allocate(alloc.Request{Bytes: bytes})
 	if !ok {
-		t.Fatalf("%d bytes do not fit", bytes)
+		tb.Fatalf("%d bytes do not fit", bytes)
 	}
 	return b
 }
 
-func free(t testing.TB, a alloc.Allocator, b alloc.Block) {
-	t.Helper()
+func free(tb testing.TB, a alloc.Allocator, b alloc.Block) {
+	tb.Helper()
 	if err := a.Free(b.Address); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

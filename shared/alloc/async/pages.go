@@ -15,7 +15,7 @@ type pick struct {
 // oneRun is the lowest run of n pages at a level, or none.
 func (p *Pool) oneRun(n int64, l level) uint32 {
 	size := n * p.o.Page
-	best := uint32(none)
+	best := none
 	take := func(h uint32) {
 		if h != none && (best == none || p.table.Chunks[h].Addr < p.table.Chunks[best].Addr) {
 			best = h
@@ -52,7 +52,7 @@ func (p *Pool) gather(n int64, l level) (got int64) {
 		x.runs.Each(func(h uint32) bool {
 			c := &p.table.Chunks[h]
 			// What was ready has been picked a level before.
-			if p.usable(c, l) && !(l == internal && p.allowed(ready) && p.usable(c, ready)) {
+			if p.usable(c, l) && (l != internal || !p.allowed(ready) || !p.usable(c, ready)) {
 				p.picks = append(p.picks, pick{run: h, wait: l == internal})
 				got += c.Size / p.o.Page
 			}

@@ -240,7 +240,7 @@ func (p *Pool) usable(c *tiling.Chunk, l level) bool {
 func (p *Pool) allowed(l level) bool {
 	switch l {
 	case ready:
-		return len(p.lists) > 2 && !(p.o.NoEvents && p.o.NoOpportunistic)
+		return len(p.lists) > 2 && (!p.o.NoEvents || !p.o.NoOpportunistic)
 	case internal:
 		return len(p.lists) > 2 && !p.o.NoInternal
 	default:
@@ -251,7 +251,7 @@ func (p *Pool) allowed(l level) bool {
 // small serves a part of a page: the lowest hole, else a page that is then
 // shared, at each level; else a new page.
 func (p *Pool) small(size int64) uint32 {
-	for l := own; l < numLevels; l++ {
+	for l := range numLevels {
 		if !p.allowed(l) {
 			continue
 		}
@@ -282,7 +282,7 @@ func (p *Pool) hole(size int64, l level) uint32 {
 		}
 		return h
 	}
-	best := uint32(none)
+	best := none
 	for i, x := range p.lists {
 		if i == anyone || uint32(i) == p.current {
 			continue

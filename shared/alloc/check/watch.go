@@ -158,7 +158,7 @@ func (w *Watch) reused(s span, what string, strict bool) {
 			kept = append(kept, f)
 			continue
 		}
-		if strict && !w.s.Order.Behind(w.current, f.stream, f.mark) && !(w.s.Opportunistic && w.s.Order.Done(f.stream, f.mark)) {
+		if strict && !w.s.Order.Behind(w.current, f.stream, f.mark) && (!w.s.Opportunistic || !w.s.Order.Done(f.stream, f.mark)) {
 			w.wrong("memory at %x of %d bytes, freed on stream %d, is %s on stream %d, which is not behind it",
 				f.addr, f.size, f.stream, what, w.current)
 		}

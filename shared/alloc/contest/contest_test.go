@@ -18,28 +18,28 @@ import (
 	"tideline/shared/golden"
 )
 
-func entry(t testing.TB, name string, settings ...string) contest.Entry {
-	t.Helper()
+func entry(tb testing.TB, name string, settings ...string) contest.Entry {
+	tb.Helper()
 	k, err := kinds.ByName(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	e := contest.Entry{Kind: k}
 	for _, s := range settings {
 		x, err := kinds.ParseSetting(s)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		e.Settings = append(e.Settings, x)
 	}
 	return e
 }
 
-func parse(t testing.TB, text string) *contest.Trace {
-	t.Helper()
+func parse(tb testing.TB, text string) *contest.Trace {
+	tb.Helper()
 	x, err := contest.FromTrace(strings.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return x
 }
@@ -76,19 +76,19 @@ func judged(t *testing.T, x *contest.Trace, e contest.Entry, o contest.Options) 
 	return r
 }
 
-func load(t testing.TB, name string) *contest.Trace {
-	t.Helper()
-	f, err := os.ReadFile(filepath.Join(golden.Dir(t, "bfc"), name+".trace.gz"))
+func load(tb testing.TB, name string) *contest.Trace {
+	tb.Helper()
+	f, err := os.ReadFile(filepath.Join(golden.Dir(tb, "bfc"), name+".trace.gz"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(f))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	x, err := contest.FromTrace(z)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return x
 }

@@ -2,12 +2,11 @@ package direct_test
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"os"
-	"path/filepath"
 
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/check"

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"strings"
 
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/async"
@@ -61,11 +62,11 @@ func (x *Instance) Title() string { return Title(x.Kind, x.Settings) }
 // Title is a kind with its settings, as people read it: "torch
 // expandable_segments=true".
 func Title(k *Kind, settings []Setting) string {
-	s := k.Name
+	words := []string{k.Name}
 	for _, x := range settings {
-		s += " " + x.String()
+		words = append(words, x.String())
 	}
-	return s
+	return strings.Join(words, " ")
 }
 
 // UseStream sets the stream of the calls that follow, where the kind knows any.

@@ -159,7 +159,7 @@ func (a *Arena) find(size int64, cross bool) uint32 {
 // findFurther goes on behind the best fit, which belongs to another stream. It
 // falls back on that one, whole, where cross allows to wait for it.
 func (a *Arena) findFurther(best uint32, size int64, cross bool) uint32 {
-	found := uint32(none)
+	found := none
 	a.set.Each(size, func(h uint32) bool {
 		if a.usable(&a.table.Chunks[h]) {
 			found = h

@@ -31,34 +31,34 @@ func (h *hearer) RegionTaken(_ uint64, _, received int64) { h.taken = append(h.t
 func (h *hearer) RegionGiven(_ uint64, bytes int64)       { h.given = append(h.given, bytes) }
 func (h *hearer) RegionRefused(int64)                     { h.refused++ }
 
-func arena(t testing.TB, o ort.Options, capacity int64) (*ort.Arena, *hearer) {
-	t.Helper()
+func arena(tb testing.TB, o ort.Options, capacity int64) (*ort.Arena, *hearer) {
+	tb.Helper()
 	sub, err := alloc.NewSpace(alloc.SpaceOptions{Card: alloc.NewCard(capacity)})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	h := &hearer{}
 	o.Observer = h
 	a, err := ort.New(sub, o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a, h
 }
 
-func get(t testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
-	t.Helper()
+func get(tb testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
+	tb.Helper()
 	b, ok := a.Allocate(alloc.Request{Bytes: bytes})
 	if !ok {
-		t.Fatalf("%d bytes do not fit", bytes)
+		tb.Fatalf("%d bytes do not fit", bytes)
 	}
 	return b
 }
 
-func free(t testing.TB, a alloc.Allocator, b alloc.Block) {
-	t.Helper()
+func free(tb testing.TB, a alloc.Allocator, b alloc.Block) {
+	tb.Helper()
 	if err := a.Free(b.Address); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

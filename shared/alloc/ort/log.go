@@ -165,9 +165,14 @@ func (s *Stats) Text() string {
 		label string
 		n     int64
 	}{
-		{"InUse:", s.BytesInUse}, {"TotalAllocated:", s.TotalAllocated}, {"MaxInUse:", s.MaxBytesInUse},
-		{"NumAllocs:", s.NumAllocs}, {"NumReserves:", s.NumReserves}, {"NumArenaExtensions:", s.NumExtensions},
-		{"NumArenaShrinkages:", s.NumShrinkages}, {"MaxAllocSize:", s.MaxAllocSize},
+		{"InUse:", s.BytesInUse},
+		{"TotalAllocated:", s.TotalAllocated},
+		{"MaxInUse:", s.MaxBytesInUse},
+		{"NumAllocs:", s.NumAllocs},
+		{"NumReserves:", s.NumReserves},
+		{"NumArenaExtensions:", s.NumExtensions},
+		{"NumArenaShrinkages:", s.NumShrinkages},
+		{"MaxAllocSize:", s.MaxAllocSize},
 	} {
 		fmt.Fprintf(&b, "%-26s%d\n", l.label, l.n)
 	}

@@ -22,39 +22,39 @@ type hearer struct {
 
 func (h *hearer) RegionTaken(_ uint64, _, received int64) { h.taken = append(h.taken, received) }
 
-func space(t testing.TB, capacity int64) alloc.SubAllocator {
-	t.Helper()
+func space(tb testing.TB, capacity int64) alloc.SubAllocator {
+	tb.Helper()
 	s, err := alloc.NewSpace(alloc.SpaceOptions{Card: alloc.NewCard(capacity)})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func pool(t testing.TB, o rmm.PoolOptions, capacity int64) (*rmm.Pool, *hearer) {
-	t.Helper()
+func pool(tb testing.TB, o rmm.PoolOptions, capacity int64) (*rmm.Pool, *hearer) {
+	tb.Helper()
 	h := &hearer{}
 	o.Observer = h
-	p, err := rmm.NewPool(space(t, capacity), o)
+	p, err := rmm.NewPool(space(tb, capacity), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p, h
 }
 
-func get(t testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
-	t.Helper()
+func get(tb testing.TB, a alloc.Allocator, bytes int64) alloc.Block {
+	tb.Helper()
 	b, ok := a.Allocate(alloc.Request{Bytes: bytes})
 	if !ok {
-		t.Fatalf("%d bytes do not fit", bytes)
+		tb.Fatalf("%d bytes do not fit", bytes)
 	}
 	return b
 }
 
-func free(t testing.TB, a alloc.Allocator, b alloc.Block) {
-	t.Helper()
+func free(tb testing.TB, a alloc.Allocator, b alloc.Block) {
+	tb.Helper()
 	if err := a.Free(b.Address); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -197,11 +197,11 @@ func TestPoolOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-func arena(t testing.TB, o rmm.ArenaOptions) *rmm.Arena {
-	t.Helper()
-	a, err := rmm.NewArena(space(t, 0), o)
+func arena(tb testing.TB, o rmm.ArenaOptions) *rmm.Arena {
+	tb.Helper()
+	a, err := rmm.NewArena(space(tb, 0), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }

@@ -58,7 +58,7 @@ func (p *plainPool) upstream(n int64) (plainBlock, bool) {
 
 // insert keeps the list sorted and joins neighbours, never onto a head.
 func (p *plainPool) insert(s stream.ID, b plainBlock) {
-	l := append(p.lists[s], b)
+	l := append(slices.Clone(p.lists[s]), b)
 	slices.SortFunc(l, func(x, y plainBlock) int { return int(int64(x.addr - y.addr)) })
 	for i := 0; i+1 < len(l); {
 		if l[i].addr+uint64(l[i].size) == l[i+1].addr && !l[i+1].head {
@@ -163,7 +163,7 @@ func TestPoolGivesTheAddressesOfThePlainOne(t *testing.T) {
 			capacity = initial + 1 + rnd.Int64N(8<<20)
 		}
 		waits := 0
-		real, err := rmm.NewPool(space(t, capacity), rmm.PoolOptions{Initial: initial, Maximum: maximum, OnWait: func(_, _ stream.ID) { waits++ }})
+		pool, err := rmm.NewPool(space(t, capacity), rmm.PoolOptions{Initial: initial, Maximum: maximum, OnWait: func(_, _ stream.ID) { waits++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,10 +172,10 @@ func TestPoolGivesTheAddressesOfThePlainOne(t *testing.T) {
 		var live []uint64
 		for step := range 300 {
 			s := stream.ID(rnd.IntN(streams))
-			real.UseStream(s)
+			pool.UseStream(s)
 			if len(live) > 0 && rnd.IntN(5) < 2 {
 				i := rnd.IntN(len(live))
-				if err := real.Free(live[i]); err != nil {
+				if err := pool.Free(live[i]); err != nil {
 					t.Fatal(err)
 				}
 				plain.free(s, live[i])
@@ -183,7 +183,7 @@ func TestPoolGivesTheAddressesOfThePlainOne(t *testing.T) {
 				continue
 			}
 			n := 1 + rnd.Int64N(1<<(1+rnd.IntN(19)))
-			b, ok := real.Allocate(alloc.Request{Bytes: n})
+			b, ok := pool.Allocate(alloc.Request{Bytes: n})
 			addr, want := plain.allocate(s, n)
 			if ok != want || b.Address != addr || waits != plain.waits {
 				t.Fatalf("seed %d, step %d: %x %v after %d waits, the plain pool %x %v after %d", seed, step, b.Address, ok, waits, addr, want, plain.waits)
@@ -326,7 +326,7 @@ func TestArenaGivesTheAddressesOfThePlainOne(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		size := mib + rnd.Int64N(1<<17)*256
-		real := arena(t, rmm.ArenaOptions{Size: size})
+		whole := arena(t, rmm.ArenaOptions{Size: size})
 		base := uint64(alloc.DefaultBase)
 		plain := &plainArena{used: map[uint64]int64{}}
 		plain.all = []*plainSuper{{addr: base, size: size, free: []plainBlock{{addr: base, size: size}}}}
@@ -334,10 +334,10 @@ func TestArenaGivesTheAddressesOfThePlainOne(t *testing.T) {
 		var live []uint64
 		for step := range 300 {
 			s := stream.ID(rnd.IntN(streams))
-			real.UseStream(s)
+			whole.UseStream(s)
 			if len(live) > 0 && rnd.IntN(5) < 2 {
 				i := rnd.IntN(len(live))
-				if err := real.Free(live[i]); err != nil {
+				if err := whole.Free(live[i]); err != nil {
 					t.Fatal(err)
 				}
 				plain.release(live[i])
@@ -345,7 +345,7 @@ func TestArenaGivesTheAddressesOfThePlainOne(t *testing.T) {
 				continue
 			}
 			n := 1 + rnd.Int64N(1<<(1+rnd.IntN(23)))
-			b, ok := real.Allocate(alloc.Request{Bytes: n})
+			b, ok := whole.Allocate(alloc.Request{Bytes: n})
 			addr, want := plain.allocate(fmt.Sprint(s), n)
 			if ok != want || b.Address != addr {
 				t.Fatalf("seed %d, step %d: %d bytes on stream %d: %x %v, the plain arena %x %v", seed, step, n, s, b.Address, ok, addr, want)
