@@ -135,7 +135,10 @@ func (p *parser) xlaError(r record) bool {
 	if !n.Known || !strings.Contains(b, " bytes") {
 		n = numberAfter(b, "(")
 		if !n.Known || !strings.Contains(b, "B)") {
-			return false
+			// The newest form has rounded text only.
+			if n = sizeAfter(b, "while trying to allocate "); !n.Known {
+				return false
+			}
 		}
 	}
 	allocator, _ := between(b, "with allocator ", " ,")
@@ -181,7 +184,11 @@ func equalShape(a, b []int64) bool {
 
 func (d *Dump) claim(e *looseError) {
 	d.Tensor.merge(&e.tensor)
-	d.Request.Bytes = d.Request.Bytes.Or(e.bytes)
+	if e.bytes.Exact() {
+		d.Request.Bytes = d.Request.Bytes.Or(e.bytes)
+	} else {
+		d.Request.Size = d.Request.Size.Or(e.bytes)
+	}
 	if d.Allocator == "" {
 		d.Allocator = e.allocator
 	}
@@ -205,6 +212,9 @@ func (t *Tensor) merge(o *Tensor) {
 func (d *Dump) explains(e *looseError) bool {
 	if e.allocator != "" && d.Allocator != "" && e.allocator != d.Allocator {
 		return false
+	}
+	if e.bytes.Known && !e.bytes.Exact() {
+		return d.Request.Size.Text == e.bytes.Text
 	}
 	if e.bytes.Known {
 		return d.fits(e.bytes.N) && (!d.Request.Bytes.Known || d.Request.Bytes == e.bytes)

@@ -1,0 +1,252 @@
+package foreign
+
+import (
+	"fmt"
+
+	"tideline/shared/analysis"
+	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/smilog"
+)
+
+// SMI judges each state that nvidia-smi showed: does the sum over processes
+// explain what is used?
+func SMI(rep *smilog.Report) []*reading.Reading {
+	var out []*reading.Reading
+	for i, s := range rep.Screens {
+		if i == maxScreens {
+			out[len(out)-1].Open = append(out[len(out)-1].Open, fmt.Sprintf("%d more screens follow, which were left out.", len(rep.Screens)-i))
+			break
+		}
+		out = append(out, smiScreen(s))
+	}
+	if rep.BadLine > 0 && len(out) > 0 {
+		out[0].Open = append(out[0].Open, fmt.Sprintf("Line %d does not fit the header before it and was left out: %q.", rep.BadLine, rep.Bad))
+	}
+	return out
+}
+
+const maxScreens = 64
+
+// hiddenMiB is from when on what no process accounts for is more than a
+// context: a choice of ours.
+const hiddenMiB = 1024
+
+// smiSums are the figures of a screen in MiB.
+type smiSums struct {
+	accounted   int64
+	used, total int64
+	usedKnown   bool
+	reserved    int64 // total - used - free
+	hasReserved bool
+	unknown     int // processes without a figure
+	dead        int
+	deadMiB     int64
+}
+
+func sumScreen(s *smilog.Screen) smiSums {
+	var t smiSums
+	seen := map[[2]string]bool{}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		// A process may be listed twice for one device, as C and as G.
+		k := [2]string{fmt.Sprint(p.PID), fmt.Sprint(p.GPU, p.UUID, p.Used)}
+		if seen[k] && p.PID >= 0 {
+			continue
+		}
+		seen[k] = true
+		if p.Dead() {
+			t.dead++
+			t.deadMiB += max(0, p.Used)
+		}
+		if p.Used < 0 {
+			t.unknown++
+			continue
+		}
+		t.accounted += p.Used
+	}
+	t.usedKnown = s.HasGPUs && len(s.GPUs) > 0
+	t.hasReserved = t.usedKnown
+	for i := range s.GPUs {
+		g := &s.GPUs[i]
+		t.usedKnown = t.usedKnown && g.Used >= 0
+		t.used += max(0, g.Used)
+		t.total += max(0, g.Total)
+		if !s.CSV || g.Total < 0 || g.Used < 0 || g.Free < 0 {
+			t.hasReserved = false
+			continue
+		}
+		t.reserved += g.Total - g.Used - g.Free
+	}
+	return t
+}
+
+func smiScreen(s *smilog.Screen) *reading.Reading {
+	r := &reading.Reading{Kind: "nvidia-smi", Line: s.Line, Name: "nvidia-smi"}
+	t := sumScreen(s)
+	f := &r.Facts
+	f.Text("driver", s.Driver)
+	f.Text("cuda_version", s.CUDA)
+	f.Text("time", s.Time)
+	smiGPUs(f, s)
+	smiProcesses(f, s)
+	accounted := s.HasTable && s.Refused == "" && (t.unknown == 0 || t.accounted > 0)
+	f.IntIf("accounted_mib", t.accounted, accounted)
+	f.IntIf("unaccounted_mib", t.used-t.accounted, accounted && t.usedKnown)
+	f.IntIf("reserved_mib", t.reserved, t.hasReserved)
+	f.IntIf("card_total_mib", t.total, t.total > 0)
+	f.IntIf("card_used_mib", t.used, t.usedKnown)
+	f.Int("samples", int64(max(1, s.Samples)))
+	smiJudge(r, s, &t, accounted)
+	return r
+}
+
+func smiGPUs(f *reading.Facts, s *smilog.Screen) {
+	if !s.HasGPUs {
+		f.Null("gpus")
+		return
+	}
+	list := reading.List()
+	for i := range s.GPUs {
+		g := &s.GPUs[i]
+		var o reading.Facts
+		o.Int("index", g.Index)
+		known := func(name string, n int64) {
+			o.IntIf(name, n, n >= 0)
+		}
+		if s.CSV {
+			if g.Name != "" {
+				o.Text("name", g.Name)
+			}
+			known("total_mib", g.Total)
+			known("used_mib", g.Used)
+			known("free_mib", g.Free)
+			if g.Reserved >= 0 {
+				o.Int("reserved_mib", g.Reserved)
+			}
+			if g.Util >= 0 {
+				o.Int("util_percent", g.Util)
+			}
+			if s.Samples > 1 {
+				known("used_first_mib", g.First)
+				known("used_peak_mib", g.Peak)
+			}
+		} else {
+			o.Text("name_shown", g.Name)
+			known("used_mib", g.Used)
+			known("total_mib", g.Total)
+			known("free_mib", g.Free)
+			known("util_percent", g.Util)
+		}
+		list.List = append(list.List, reading.Object(o))
+	}
+	f.Set("gpus", list)
+}
+
+// smiProcesses lists the rows of a screen's table; of a CSV, as of a query, it
+// gives their number, with the rows beside it.
+func smiProcesses(f *reading.Facts, s *smilog.Screen) {
+	if !s.HasTable {
+		f.Null("processes")
+		return
+	}
+	list := reading.List()
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		var o reading.Facts
+		if p.GPU >= 0 {
+			o.Int("gpu", p.GPU)
+		}
+		o.Int("pid", p.PID)
+		if p.Type != "" {
+			o.Text("type", p.Type)
+		}
+		o.Text("name", p.Name)
+		o.IntIf("used_mib", p.Used, p.Used >= 0)
+		list.List = append(list.List, reading.Object(o))
+	}
+	if !s.CSV {
+		f.Set("processes", list)
+		f.Int("process_count", int64(len(s.Processes)))
+		return
+	}
+	f.Int("processes", int64(len(s.Processes)))
+	f.Set("process_list", list)
+}
+
+// accumulating finds a program that runs several times on one device and
+// holds most of what is accounted for.
+func accumulating(s *smilog.Screen) (name string, n int) {
+	type program struct {
+		name string
+		gpu  string
+	}
+	count := map[program]int{}
+	held := map[program]int64{}
+	var all int64
+	best := program{}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.Used < 0 || p.Type == "G" || p.Dead() {
+			continue
+		}
+		k := program{p.Name, fmt.Sprint(p.GPU, p.UUID)}
+		count[k]++
+		held[k] += p.Used
+		all += p.Used
+		if count[k] > count[best] {
+			best = k
+		}
+	}
+	if count[best] >= 3 && 2*held[best] > all {
+		return best.name, count[best]
+	}
+	return "", 0
+}
+
+func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) {
+	rest := t.used - t.accounted
+	for i := range min(len(s.GPUs), 8) {
+		g := &s.GPUs[i]
+		if g.Used >= 0 {
+			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d of %d MiB", g.Used, max(0, g.Total)))
+		}
+	}
+	if accounted {
+		r.Row("held by the processes listed", fmt.Sprintf("%d MiB", t.accounted))
+	}
+	program, n := accumulating(s)
+	switch {
+	case t.dead > 0 && (t.deadMiB > 0 || t.usedKnown && rest > hiddenMiB):
+		r.Verdict = "zombie_holder"
+		r.Why = fmt.Sprintf("%d of the processes listed no longer have a name: they are dead, or in another namespace, and hold %d MiB that are listed, with %d MiB more that no row accounts for.", t.dead, t.deadMiB, max(0, rest))
+		r.Next = []string{"End the process ids on the host, or their parents; if none exists any more, the device must be reset."}
+	case accounted && t.usedKnown && t.unknown == 0 && rest > hiddenMiB:
+		r.Verdict = "hidden_holder"
+		r.Why = fmt.Sprintf("%d MiB are used, and the processes listed hold %d: the rest belongs to something this table cannot name, in another container or namespace, or left behind by a dead process.", t.used, t.accounted)
+		r.Next = []string{"Look on the host (nvidia-smi there, or fuser -v /dev/nvidia*), and end the holder."}
+	case n > 0:
+		r.Verdict = "accumulating_processes"
+		r.Why = fmt.Sprintf("%d processes of %s hold %d MiB together: each deployment leaves one behind.", n, program, t.accounted)
+		r.Next = []string{"End the old workers before the next one is started."}
+	case accounted && t.usedKnown && t.unknown == 0:
+		r.Verdict = "explained"
+		r.Why = fmt.Sprintf("The processes account for %d of %d MiB; the other %d MiB are the driver's.", t.accounted, t.used, rest)
+	case s.HasTable && t.unknown > 0, s.Refused != "":
+		r.Verdict = string(analysis.UndeterminedNoState)
+		r.Why = "The driver does not tell how much each process holds here, as on Windows and on some consumer cards."
+	case s.Monitor, s.HasGPUs, s.HasTable:
+		r.Verdict = "parse_only"
+		r.Why = "Only one of the two tables is here, so used memory and processes cannot be compared."
+	default:
+		r.Verdict = string(analysis.UndeterminedNoState)
+	}
+	if t.hasReserved && t.reserved > 0 {
+		r.Row("reserved by the driver", fmt.Sprintf("%d MiB", t.reserved))
+	}
+	if !s.HasGPUs {
+		r.Open = append(r.Open, "The size of the card and what is used of it in all is not in the text.")
+	}
+	if !s.HasTable {
+		r.Open = append(r.Open, "Which processes hold the memory is not in the text.")
+	}
+}

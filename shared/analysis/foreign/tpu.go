@@ -1,0 +1,160 @@
+package foreign
+
+import (
+	"fmt"
+	"math"
+
+	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/xlalog"
+)
+
+// tpuAllocation is one of the largest, with sizes worked out of its shape
+// where that explains what is printed. Bytes; negative when not known.
+type tpuAllocation struct {
+	size, unpadded, padding int64
+	expansion               float64
+	shape, tile             string
+}
+
+// near says whether an exact size prints as text does, to its last digit.
+func near(exact int64, text string) bool {
+	printed, ok := unitText(text)
+	if !ok {
+		return true // nothing contradicts it
+	}
+	return math.Abs(float64(exact)-printed) <= 0.006*math.Max(printed, 1<<10) || unitAs(float64(exact)) == text
+}
+
+func rounded(text string) int64 {
+	f, ok := unitText(text)
+	if !ok || f > 1<<60 {
+		return -1
+	}
+	return int64(math.Round(f))
+}
+
+func tpuSizes(a *xlalog.Allocation) tpuAllocation {
+	t := tpuAllocation{size: rounded(a.Size), unpadded: rounded(a.Unpadded), padding: rounded(a.Padding), expansion: a.Expansion, shape: a.Shape}
+	if sh, ok := xlalog.ParseShape(a.Shape); ok {
+		t.shape, t.tile = sh.Plain, sh.TileAs
+		plain, ok1 := sh.Bytes()
+		if ok1 && near(plain, a.Unpadded) && (a.Unpadded != "" || near(plain, a.Size)) {
+			t.unpadded = plain
+		}
+		if padded, ok := sh.Padded(); ok && near(padded, a.Size) {
+			t.size = padded
+		} else if a.Unpadded == "" && ok1 && near(plain, a.Size) {
+			t.size = plain
+		}
+	}
+	if a.Unpadded == "" && a.Padding == "" && t.unpadded < 0 {
+		return t
+	}
+	if t.size >= 0 && t.unpadded >= 0 && (t.padding < 0 || near(t.size-t.unpadded, a.Padding)) {
+		t.padding = max(0, t.size-t.unpadded)
+	}
+	if t.expansion == 0 && t.unpadded > 0 && t.size >= 0 {
+		t.expansion = math.Round(10*float64(t.size)/float64(t.unpadded)) / 10
+	}
+	return t
+}
+
+func xlaCompile(c *xlalog.Compile) *reading.Reading {
+	r := &reading.Reading{Kind: "xla-tpu-oom", Line: c.Line, Name: "TPU memory space " + c.Space}
+	f := &r.Facts
+	variant := "TPU compile-time report; sizes with K/M/G suffix meaning binary units"
+	if c.Newest {
+		variant += "; prefix E1000"
+	}
+	f.Text("format_variant", variant)
+	f.Text("memory_space", c.Space)
+	f.Text("capacity_text", c.Capacity)
+	f.Text("used_text", c.Used)
+	f.Text("exceeded_text", c.Exceeded)
+	f.Text("total_usage_text", c.TotalUsage)
+	f.Text("program_text", c.Program)
+	f.Text("temp_text", c.Temp)
+	f.FloatIf("temp_utilization_percent", c.Utilization, c.Utilization >= 0)
+	f.FloatIf("temp_fragmentation_percent", c.Fragmentation, c.Fragmentation >= 0)
+	f.Text("temp_fragmentation_text", c.FragmentationText)
+	f.Text("temp_unpadded_text", c.Unpadded)
+	f.Text("temp_padded_text", c.Padded)
+	for _, p := range c.Parts {
+		name := p.Name
+		if name == "HLO temp" || !p.Program && name == "program" {
+			continue
+		}
+		if p.Program {
+			name = "program_" + name
+		}
+		f.Text(name+"_text", p.Size)
+	}
+	tpuJudge(r, c, tpuList(f, c))
+	f.Bool("truncated", c.Used == "" || c.Capacity == "" || len(c.Allocations) == 0)
+	return r
+}
+
+// tpuList adds the largest allocations and returns what padding costs them.
+func tpuList(f *reading.Facts, c *xlalog.Compile) (padding float64) {
+	list := reading.List()
+	for i := range c.Allocations {
+		a := &c.Allocations[i]
+		t := tpuSizes(a)
+		var o reading.Facts
+		o.Int("rank", a.Rank)
+		o.IntIf("size_bytes", t.size, t.size >= 0)
+		o.IntIf("unpadded_bytes", t.unpadded, t.unpadded >= 0)
+		o.IntIf("padding_bytes", t.padding, t.padding >= 0)
+		o.FloatIf("expansion", t.expansion, t.expansion > 0)
+		o.Text("shape", t.shape)
+		o.Text("tile", t.tile)
+		o.Text("allocation_type", a.Type)
+		list.List = append(list.List, reading.Object(o))
+		if t.padding > 0 && t.expansion >= 2 {
+			padding += float64(t.padding)
+		}
+	}
+	f.Set("allocations", list)
+	return padding
+}
+
+func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
+	f := &r.Facts
+	used, ok1 := unitText(c.Used)
+	capacity, ok2 := unitText(c.Capacity)
+	fits := ok1 && ok2 && padding > 0 && used-padding <= capacity
+	if ok1 && padding > 0 {
+		f.Text("used_without_this_padding_text", unitAs(max(0, used-padding)))
+		f.Bool("fits_without_this_padding", fits)
+	} else {
+		f.Null("used_without_this_padding_text")
+		f.Null("fits_without_this_padding")
+	}
+	r.Row("used", c.Used)
+	r.Row("capacity", c.Capacity)
+	r.Row("program", c.Program)
+	if padding > 0 {
+		r.Row("padding of the largest", unitAs(padding))
+	}
+	switch {
+	case !ok1 || !ok2:
+		r.Verdict = "undetermined_truncated"
+		r.Why = "The line with use and capacity is cut."
+	case fits:
+		r.Verdict = "padding_expansion"
+		r.Why = fmt.Sprintf("Padding to whole tiles costs the largest allocations %s; without it %s would remain, which fits %s.", unitAs(padding), unitAs(used-padding), c.Capacity)
+		r.Next = []string{"Change the layout: put a long dimension last (a multiple of 128), and merge or move the short ones."}
+	default:
+		r.Verdict = "program_exceeds_device"
+		r.Why = fmt.Sprintf("The compiled program needs %s of %s.", c.Used, c.Capacity)
+		if padding > 0 {
+			r.Why += fmt.Sprintf(" Padding costs the largest allocations %s, which alone does not explain it.", unitAs(padding))
+			r.Secondary = "padding_expansion"
+		}
+		r.Next = []string{"A smaller batch, rematerialisation, 16-bit types, or more devices."}
+	}
+	if len(c.Allocations) == 0 {
+		r.Open = append(r.Open, "The list of the largest allocations is not in the text.")
+	}
+	r.Open = append(r.Open, "Whether another layout is possible is the compiler's matter; no rerun can verify this.")
+}

@@ -1,0 +1,286 @@
+// Package ortlog reads what ONNX Runtime's arena writes to a log: how it was
+// set up, each extension of it, and the two texts of a failure.
+//
+// The lines of several sessions and devices stand in one log; the device's
+// name in the line keeps arenas apart. Package analysis/foreign says what the
+// lines mean.
+package ortlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tideline/shared/ingest/lines"
+)
+
+// Report is everything that a text says of the arena.
+type Report struct {
+	Arenas   []*Arena
+	Failures []*Failure
+	Cut      string // a limit of this reader was met
+}
+
+// Empty says whether the text told nothing.
+func (r *Report) Empty() bool { return len(r.Arenas)+len(r.Failures) == 0 }
+
+// Arena is one arena's life. Numbers are bytes; -1 where the text lacks them.
+type Arena struct {
+	Line       int
+	Device     string
+	Configured bool // the line with the settings is there
+
+	InitialChunk, MaxDead, InitialGrowth, MaxPowerOfTwo int64
+	Limit                                               uint64
+	Strategy                                            int64
+
+	Extensions []Extension
+	Reserved   []int64 // sizes got past the arena
+}
+
+// Extension is one region that the arena took.
+type Extension struct {
+	Line               int
+	Bin                int64
+	Requested, Rounded int64
+	By, Total          int64
+	From, To           string // addresses as printed
+}
+
+// Failure is one refused request.
+type Failure struct {
+	Line      int
+	Count     int
+	Node, Op  string
+	Source    int64 // line of the source file, -1
+	Requested int64 // rounded; -1 when beyond 63 bits or not told
+	Huge      uint64
+	Available int64 // -1 unless the limit refused
+	Kind      FailureKind
+}
+
+// FailureKind is which text it was.
+type FailureKind uint8
+
+// The kinds.
+const (
+	DeviceRefused FailureKind = iota
+	LimitReached
+	NoBlock // "Failed to find a free memory block despite calling Extend"
+)
+
+// ErrNothing says that the text holds no line of the arena.
+var ErrNothing = errors.New("no line of ONNX Runtime's arena in it")
+
+// Bounds of what a text may make the reader hold.
+const (
+	maxArenas     = 256
+	maxExtensions = 1 << 16
+	maxFailures   = 1024
+)
+
+// Read reads a text to its end.
+func Read(r io.Reader) (*Report, error) {
+	in := lines.New(r)
+	p := New()
+	for {
+		s, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return p.End(), fmt.Errorf("read the text after line %d: %w", in.Count(), err)
+		}
+		p.Line(in.Count(), s)
+	}
+	rep := p.End()
+	if rep.Empty() {
+		return rep, ErrNothing
+	}
+	return rep, nil
+}
+
+// Parser takes a text line by line.
+type Parser struct {
+	report *Report
+	last   *Arena // whose extension is being told
+	kept   int
+	node   string
+	op     string
+	nodeAt int
+}
+
+// New is a parser that has seen nothing.
+func New() *Parser { return &Parser{report: &Report{}} }
+
+// Line takes the next line, without its end, and says whether it was read.
+func (p *Parser) Line(num int, s string) bool {
+	switch {
+	case strings.Contains(s, "Creating BFCArena for "):
+		return p.create(num, s)
+	case strings.Contains(s, "Extending BFCArena for "):
+		return p.extending(num, s)
+	case strings.Contains(s, "Extended allocation by "):
+		return p.extended(func(e *Extension) { e.By = number(s, "Extended allocation by ") })
+	case strings.Contains(s, "Total allocated bytes: "):
+		return p.extended(func(e *Extension) { e.Total = number(s, "Total allocated bytes: ") })
+	case strings.Contains(s, "Allocated memory at "):
+		return p.extended(func(e *Extension) {
+			e.From, _ = lines.Between(s, "Allocated memory at ", " ")
+			e.To, _ = lines.Between(s, " to ", " ")
+		})
+	case strings.Contains(s, "Reserving memory in BFCArena for "):
+		return p.reserve(num, s)
+	}
+	return p.failure(num, s)
+}
+
+// number reads the number after a label, -1 for none.
+func number(s, label string) int64 {
+	if n, ok := lines.Int(lines.NumberAfter(s, label)); ok {
+		return n
+	}
+	return -1
+}
+
+func (p *Parser) arena(num int, device string) *Arena {
+	for _, a := range p.report.Arenas {
+		if a.Device == device {
+			return a
+		}
+	}
+	return p.newArena(num, device)
+}
+
+func (p *Parser) newArena(num int, device string) *Arena {
+	a := &Arena{Line: num, Device: device, InitialChunk: -1, MaxDead: -1, InitialGrowth: -1, MaxPowerOfTwo: -1, Strategy: -1}
+	if len(p.report.Arenas) >= maxArenas {
+		p.report.Cut = fmt.Sprintf("more than %d arenas: those from line %d on were left out", maxArenas, num)
+		return a
+	}
+	p.report.Arenas = append(p.report.Arenas, a)
+	return a
+}
+
+func (p *Parser) create(num int, s string) bool {
+	device, _ := lines.Between(s, "Creating BFCArena for ", " ")
+	var a *Arena
+	for _, o := range p.report.Arenas {
+		if o.Device == device && !o.Configured && len(o.Extensions) == 0 {
+			a = o
+		}
+	}
+	if a == nil {
+		a = p.newArena(num, device)
+	}
+	a.Configured = true
+	a.InitialChunk = number(s, "initial_chunk_size_bytes: ")
+	a.MaxDead = number(s, "max_dead_bytes_per_chunk: ")
+	a.InitialGrowth = number(s, "initial_growth_chunk_size_bytes: ")
+	a.MaxPowerOfTwo = number(s, "max_power_of_two_extend_bytes: ")
+	a.Strategy = number(s, "arena_extend_strategy: ")
+	for _, label := range []string{"memory limit: ", "memory_limit: "} {
+		if n, ok := lines.NumberAfter(s, label); ok {
+			a.Limit = n
+		}
+	}
+	p.last = a
+	return true
+}
+
+// latest is the newest arena of a device: a session makes a new one.
+func (p *Parser) latest(num int, device string) *Arena {
+	for i := len(p.report.Arenas) - 1; i >= 0; i-- {
+		if p.report.Arenas[i].Device == device {
+			return p.report.Arenas[i]
+		}
+	}
+	return p.arena(num, device)
+}
+
+func (p *Parser) extending(num int, s string) bool {
+	device, _ := lines.Between(s, "Extending BFCArena for ", " .")
+	a := p.latest(num, device)
+	p.last = a
+	if p.kept >= maxExtensions {
+		p.report.Cut = "more extensions than the reader keeps"
+		p.last = nil
+		return true
+	}
+	p.kept++
+	a.Extensions = append(a.Extensions, Extension{
+		Line: num, Bin: number(s, "bin_num:"), Requested: number(s, "num_bytes:"), Rounded: number(s, "rounded_bytes:"), By: -1, Total: -1,
+	})
+	return true
+}
+
+// extended files what is told of the extension under way.
+func (p *Parser) extended(set func(*Extension)) bool {
+	if p.last == nil || len(p.last.Extensions) == 0 {
+		return false
+	}
+	set(&p.last.Extensions[len(p.last.Extensions)-1])
+	return true
+}
+
+func (p *Parser) reserve(num int, s string) bool {
+	device, _ := lines.Between(s, "Reserving memory in BFCArena for ", " ")
+	n := number(s, "size: ")
+	if n < 0 {
+		return false
+	}
+	a := p.latest(num, device)
+	if p.kept < maxExtensions {
+		p.kept++
+		a.Reserved = append(a.Reserved, n)
+	}
+	return true
+}
+
+// failure reads the texts of a refused request. The node may be named on the
+// line before.
+func (p *Parser) failure(num int, s string) bool {
+	if op, ok := lines.Between(s, "while running ", " "); ok {
+		p.op, p.nodeAt = op, num
+		p.node, _ = lines.Between(s, "Name:'", "'")
+	}
+	f := &Failure{Line: num, Count: 1, Source: -1, Requested: -1, Available: -1}
+	label := ""
+	switch {
+	case strings.Contains(s, "Failed to allocate memory for requested buffer of size "):
+		label, f.Kind = "requested buffer of size ", DeviceRefused
+	case strings.Contains(s, "is smaller than requested bytes of "):
+		label, f.Kind = "requested bytes of ", LimitReached
+		f.Available = number(s, "Available memory of ")
+	case strings.Contains(s, "Failed to find a free memory block despite calling Extend"):
+		label, f.Kind = "rounded_bytes=", NoBlock
+	default:
+		return p.nodeAt == num
+	}
+	if n, ok := lines.NumberAfter(s, label); ok {
+		f.Huge = n
+		if n <= 1<<62 {
+			f.Requested = int64(n)
+		}
+	} else {
+		return false
+	}
+	f.Source = number(s, "bfc_arena.cc:")
+	if p.nodeAt > 0 && num-p.nodeAt <= 3 {
+		f.Node, f.Op = p.node, p.op
+	}
+	for _, o := range p.report.Failures {
+		if o.Huge == f.Huge && o.Kind == f.Kind && o.Available == f.Available && (o.Node == f.Node || f.Node == "") {
+			o.Count++ // the runtime prints an error several times
+			return true
+		}
+	}
+	if len(p.report.Failures) < maxFailures {
+		p.report.Failures = append(p.report.Failures, f)
+	}
+	return true
+}
+
+// End closes what is open. Nothing may follow.
+func (p *Parser) End() *Report { return p.report }

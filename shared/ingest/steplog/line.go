@@ -1,0 +1,255 @@
+package steplog
+
+import (
+	"strings"
+
+	"tideline/shared/ingest/lines"
+)
+
+// found is one figure of a line.
+type found struct {
+	label string
+	role  Role
+	unit  string
+	value float64
+}
+
+// stepWords come before a step's number; epochs are too coarse while anything
+// finer is there.
+var stepWords = []string{"global_step", "step", "steps", "iteration", "iter", "it", "batch", "epoch"}
+
+// marker finds the step that a line names: "[1370/5000]", "it 6/100", "step: 12".
+func marker(s string) (step float64, total int64, ok bool) {
+	for rest := s; ; {
+		_, after, found := strings.Cut(rest, "[")
+		if !found {
+			break
+		}
+		if n, of, good := fraction(strings.TrimLeft(after, " "), "]"); good {
+			return float64(n), of, true
+		}
+		rest = after
+	}
+	low := strings.ToLower(s)
+	for _, w := range stepWords {
+		for from := 0; ; {
+			i := strings.Index(low[from:], w)
+			if i < 0 {
+				break
+			}
+			i += from
+			from = i + len(w)
+			if i > 0 && isLetter(low[i-1]) || from < len(low) && isLetter(low[from]) {
+				continue
+			}
+			after := strings.TrimLeft(low[from:], " :=#[")
+			if len(low)-from-len(after) > 3 {
+				continue
+			}
+			if n, of, good := fraction(after, ""); good {
+				return float64(n), of, true
+			}
+			if n, _, good := lines.Digits(after); good && n < 1<<40 {
+				return float64(n), 0, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// fraction reads "1370/5000", followed by end.
+func fraction(s, end string) (n, of int64, ok bool) {
+	a, rest, ok1 := lines.Digits(s)
+	rest, slash := strings.CutPrefix(rest, "/")
+	b, rest, ok2 := lines.Digits(rest)
+	if !ok1 || !slash || !ok2 || a > b || b > 1<<40 || !strings.HasPrefix(strings.TrimLeft(rest, " "), end) {
+		return 0, 0, false
+	}
+	return int64(a), int64(b), true
+}
+
+// figures lists what a line says about memory.
+func figures(s string, out []found) []found {
+	low := strings.ToLower(s)
+	if !speaksOfMemory(low) {
+		return out
+	}
+	if f, ok := infoLine(s, low, out); ok {
+		return f
+	}
+	for i := 0; i < len(s); {
+		if !lines.IsDigit(s[i]) {
+			i++
+			continue
+		}
+		if i > 0 && (isLetter(s[i-1]) || s[i-1] == '.' || s[i-1] == '/' || s[i-1] == ':' && i > 1 && lines.IsDigit(s[i-2])) {
+			i = skipNumber(s, i)
+			continue
+		}
+		v, _, rest, ok := lines.Decimal(s[i:])
+		end := len(s) - len(rest)
+		if ok {
+			unit, after := unitOf(rest)
+			if label, good := labelOf(s[:i], low[:i], after, unit); good {
+				out = append(out, found{label: label, unit: unit, value: v})
+				if len(out) >= 8 {
+					return out
+				}
+			}
+		}
+		i = max(end, skipNumber(s, i))
+	}
+	return out
+}
+
+func skipNumber(s string, i int) int {
+	for i < len(s) && (lines.IsDigit(s[i]) || s[i] == '.' || s[i] == '/' || s[i] == ':') {
+		i++
+	}
+	return i
+}
+
+var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current"}
+
+func speaksOfMemory(low string) bool {
+	for _, w := range memoryWords {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// infoLine reads the two lines that are printed from get_memory_info and its
+// like: current and peak of a device; total and available of the host.
+func infoLine(s, low string, out []found) ([]found, bool) {
+	cur, ok1 := labelled(s, low, "current")
+	peak, ok2 := labelled(s, low, "peak")
+	if ok1 && ok2 {
+		if cur.unit == "" && peak.unit == "" {
+			cur.unit, peak.unit = guess(peak.value), guess(peak.value)
+		}
+		cur.role, cur.label, peak.role, peak.label = DeviceCurrent, "current", DevicePeak, "peak"
+		return append(out, cur, peak), true
+	}
+	avail, ok := labelled(s, low, "available")
+	if ok && (strings.Contains(low, "cpu") || strings.Contains(low, "ram") || strings.Contains(low, "host") || strings.Contains(low, "total")) {
+		avail.role, avail.label = HostAvailable, "available"
+		return append(out, avail), true
+	}
+	return out, false
+}
+
+// guess the unit of a bare figure: no device holds a megabyte only, so a large
+// whole number is bytes.
+func guess(peak float64) string {
+	if peak >= 1<<20 {
+		return "bytes"
+	}
+	return ""
+}
+
+// labelled reads the number after a word, with at most quotes, colons and
+// blanks between.
+func labelled(s, low, word string) (found, bool) {
+	i := strings.Index(low, word)
+	if i < 0 {
+		return found{}, false
+	}
+	rest := s[i+len(word):]
+	trimmed := strings.TrimLeft(rest, " '\":=")
+	if len(rest)-len(trimmed) > 4 {
+		return found{}, false
+	}
+	v, _, rest, ok := lines.Decimal(trimmed)
+	unit, _ := unitOf(rest)
+	return found{unit: unit, value: v}, ok
+}
+
+var unitWords = []string{"GiB", "MiB", "KiB", "GB", "MB", "KB", "Gb", "Mb", "bytes", "G", "M", "B"}
+
+// unitOf reads a unit right after a number.
+func unitOf(rest string) (unit, after string) {
+	t := strings.TrimLeft(rest, " ")
+	if len(rest)-len(t) > 1 {
+		return "", rest
+	}
+	for _, u := range unitWords {
+		if a, ok := strings.CutPrefix(t, u); ok && (a == "" || !isLetter(a[0]) && !lines.IsDigit(a[0])) {
+			switch u {
+			case "Gb", "G":
+				u = "GB"
+			case "Mb", "M":
+				u = "MB"
+			case "B":
+				u = "bytes"
+			}
+			return u, a
+		}
+	}
+	return "", rest
+}
+
+// labelOf finds the words that say what a number is: up to three before it, or
+// one after its unit. They must speak of memory.
+func labelOf(before, low, after, unit string) (string, bool) {
+	trimmed := strings.TrimRight(before, " :='\"(=~")
+	if len(before)-len(trimmed) > 6 {
+		return "", false
+	}
+	at := len(trimmed)
+	for range 3 {
+		j := at
+		if j > 0 && j < len(trimmed) && trimmed[j-1] == ' ' {
+			j-- // the blank between two words of a label
+		}
+		word := j
+		for j > 0 && (isLetter(trimmed[j-1]) || trimmed[j-1] == '-') {
+			j--
+		}
+		if j == word {
+			break
+		}
+		at = j
+	}
+	label := strings.TrimSpace(low[at:len(trimmed)])
+	if isMemoryLabel(label, unit) {
+		return label, true
+	}
+	if unit == "" {
+		return "", false
+	}
+	word := strings.ToLower(strings.TrimLeft(after, " "))
+	n := 0
+	for n < len(word) && isLetter(word[n]) {
+		n++
+	}
+	if isMemoryLabel(word[:n], unit) {
+		return word[:n], true
+	}
+	return "", false
+}
+
+// isMemoryLabel: the last words of the label name an amount of memory. Without
+// a unit the label must be explicit.
+func isMemoryLabel(label, unit string) bool {
+	if label == "" {
+		return false
+	}
+	for _, w := range []string{"max mem", "mem", "memory", "gpu_mem", "gpu_memory", "max_mem", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "vram", "rss", "mem_used", "memory_used"} {
+		if label == w || strings.HasSuffix(label, " "+w) {
+			return true
+		}
+	}
+	if unit == "" {
+		return false
+	}
+	for _, w := range []string{"allocated", "reserved", "used", "usage", "cached", "in use", "peak", "ram"} {
+		if label == w || strings.HasSuffix(label, " "+w) || strings.HasSuffix(label, "_"+w) {
+			return true
+		}
+	}
+	return false
+}

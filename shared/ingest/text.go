@@ -1,0 +1,175 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"tideline/shared/analysis"
+	"tideline/shared/analysis/foreign"
+	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/bfclog"
+	"tideline/shared/ingest/lines"
+	"tideline/shared/ingest/memlog"
+	"tideline/shared/ingest/ortlog"
+	"tideline/shared/ingest/rmmlog"
+	"tideline/shared/ingest/smilog"
+	"tideline/shared/ingest/steplog"
+	"tideline/shared/ingest/torchlog"
+	"tideline/shared/ingest/xlalog"
+)
+
+// Text is everything that one text tells, whatever was pasted into it.
+type Text struct {
+	// Log holds the dumps of a BFC allocator that stand on their own; nil when
+	// there are none. Those that belong to a failure of XLA are in Readings.
+	Log *bfclog.Log
+	// Readings are all the rest, in the order of the text.
+	Readings []*reading.Reading
+	Lines    int
+	Bytes    int64
+	Cut      []string // limits of the readers that were met
+}
+
+// All lists every reading of the text in the common form, dumps included, in
+// the order of the text.
+func (t *Text) All() []*reading.Reading {
+	out := slices.Clone(t.Readings)
+	if t.Log != nil {
+		for _, d := range t.Log.Dumps {
+			out = append(out, foreign.BFC(analysis.FromDump(d)))
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Line < out[j].Line })
+	return out
+}
+
+// readers see the same lines side by side. Each takes what it understands, so
+// pieces of several kinds may stand in one text, in any order and interleaved.
+type readers struct {
+	bfc   *bfclog.Parser
+	xla   *xlalog.Parser
+	torch *torchlog.Parser
+	ort   *ortlog.Parser
+	rmm   *rmmlog.Parser
+	smi   *smilog.Parser
+	mem   *memlog.Parser
+	steps *steplog.Parser
+}
+
+func newReaders() *readers {
+	return &readers{
+		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(nil), smilog.New(), memlog.New(nil), steplog.New(),
+	}
+}
+
+// line shows a line to all. The series of a training loop are made of lines
+// that mean nothing to any other reader.
+func (r *readers) line(num int, s string) {
+	q := lines.StripQuotes(s)
+	if r.rmm.Line(num, q) || r.mem.Line(num, q) {
+		return // rows and records of their own: nothing else is in them
+	}
+	r.bfc.Line(num, s)
+	took := r.xla.Line(num, q)
+	took = r.torch.Line(num, q) || took
+	took = r.ort.Line(num, q) || took
+	took = r.smi.Line(num, q) || took
+	if !took {
+		r.steps.Line(num, q)
+	}
+}
+
+// ReadText reads the texts one after the other, as if they were pasted
+// together, and says what all of it means. A text that tells nothing gives an
+// *UnsupportedError. The name is only used in errors.
+func ReadText(name string, texts ...io.Reader) (*Text, error) {
+	all := newReaders()
+	out := &Text{}
+	for _, t := range texts {
+		in := lines.New(t)
+		for {
+			s, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read %s after line %d: %w", name, out.Lines+in.Count(), err)
+			}
+			all.line(out.Lines+in.Count(), s)
+		}
+		out.Lines += in.Count()
+		out.Bytes += in.Bytes()
+	}
+	all.end(out)
+	if out.Log == nil && len(out.Readings) == 0 {
+		return nil, &UnsupportedError{Name: name, Kind: Log, Detail: "nothing about memory in it that is known"}
+	}
+	return out, nil
+}
+
+// end collects what the readers found.
+func (r *readers) end(out *Text) {
+	add := func(list ...*reading.Reading) { out.Readings = append(out.Readings, list...) }
+	cut := func(s string) {
+		if s != "" {
+			out.Cut = append(out.Cut, s)
+		}
+	}
+	log, xla := r.bfc.End(), r.xla.End()
+	found, claimed := foreign.XLA(xla, log)
+	add(found...)
+	cut(log.Cut)
+	cut(xla.Cut)
+	out.Log = withoutClaimed(log, claimed, len(found) > 0)
+	torch := r.torch.End()
+	add(foreign.Torch(torch)...)
+	cut(torch.Cut)
+	ort := r.ort.End()
+	add(foreign.ORT(ort)...)
+	cut(ort.Cut)
+	if rmm := r.rmm.End(); rmm.Events > 0 || rmm.Header {
+		add(foreign.RMM(rmm))
+	}
+	smi := r.smi.End()
+	add(foreign.SMI(smi)...)
+	cut(smi.Cut)
+	if mem := r.mem.End(); mem.Records > 0 {
+		add(foreign.MemoryLog(mem))
+	}
+	steps := r.steps.End()
+	if (out.Log != nil || len(out.Readings) > 0) && !explicit(steps) {
+		steps.Series = nil // figures beside a report are no series of their own
+	}
+	if s := foreign.Steps(steps); s != nil {
+		add(s)
+	}
+	sort.SliceStable(out.Readings, func(i, j int) bool { return out.Readings[i].Line < out.Readings[j].Line })
+}
+
+// explicit: a series that cannot be anything but memory over steps.
+func explicit(l *steplog.Log) bool {
+	for _, s := range l.Series {
+		if s.Role != steplog.Plain || s.Counted {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutClaimed leaves out the dumps that XLA's failures took along.
+func withoutClaimed(log *bfclog.Log, claimed []bool, xla bool) *bfclog.Log {
+	var keep []*bfclog.Dump
+	for i, d := range log.Dumps {
+		if !claimed[i] {
+			keep = append(keep, d)
+		}
+	}
+	if len(keep) == 0 && (xla || len(log.Notices) == 0) {
+		return nil
+	}
+	log.Dumps = keep
+	return log
+}

@@ -1,0 +1,109 @@
+package torchlog
+
+import (
+	"math"
+	"strings"
+
+	"tideline/shared/ingest/lines"
+)
+
+// Figure is a printed amount of memory: two decimals and a unit, as a rule.
+// The zero value is unknown.
+type Figure struct {
+	Value float64 // as printed
+	Unit  string  // "bytes", "KiB", "MiB" or "GiB"; binary, however it was printed
+	Known bool
+}
+
+// units in bytes. Old versions print MB and mean MiB.
+var units = []struct {
+	printed, unit string
+	bytes         float64
+}{
+	{"bytes", "bytes", 1},
+	{"KiB", "KiB", 1 << 10}, {"MiB", "MiB", 1 << 20}, {"GiB", "GiB", 1 << 30}, {"TiB", "TiB", 1 << 40},
+	{"KB", "KiB", 1 << 10}, {"MB", "MiB", 1 << 20}, {"GB", "GiB", 1 << 30}, {"TB", "TiB", 1 << 40},
+	{"B", "bytes", 1},
+}
+
+// Bytes is the figure in bytes, as exact as it was printed; 0 when unknown.
+func (f Figure) Bytes() float64 {
+	for _, u := range units {
+		if u.unit == f.Unit {
+			return f.Value * u.bytes
+		}
+	}
+	return 0
+}
+
+// In is the figure in that unit: as printed when it is the printed unit, and
+// to two decimals otherwise.
+func (f Figure) In(unit string) float64 {
+	if f.Unit == unit {
+		return f.Value
+	}
+	for _, u := range units {
+		if u.unit == unit {
+			return Round2(f.Bytes() / u.bytes)
+		}
+	}
+	return 0
+}
+
+// Round2 keeps two decimals, as the messages do.
+func Round2(x float64) float64 { return math.Round(x*100) / 100 }
+
+// FromBytes is a derived figure.
+func FromBytes(b float64) Figure { return Figure{Value: b, Unit: "bytes", Known: true} }
+
+// scanFigure reads a figure at the start of a text without blanks.
+func scanFigure(s string) (Figure, string) {
+	v, _, rest, ok := lines.Decimal(s)
+	if !ok || v < 0 || v > 1e21 {
+		return Figure{}, s
+	}
+	rest = strings.TrimLeft(rest, " ")
+	for _, u := range units {
+		if after, ok := strings.CutPrefix(rest, u.printed); ok {
+			return Figure{v, u.unit, true}, after
+		}
+	}
+	return Figure{}, s
+}
+
+// figureAfter reads the figure that follows label, wherever that is.
+func figureAfter(s, label string) Figure {
+	for {
+		_, after, found := strings.Cut(s, label)
+		if !found {
+			return Figure{}
+		}
+		if f, _ := scanFigure(after); f.Known {
+			return f
+		}
+		s = after
+	}
+}
+
+// figureBefore reads the figure that ends where label begins.
+func figureBefore(s, label string) Figure {
+	i := strings.Index(s, label)
+	if i < 0 {
+		return Figure{}
+	}
+	head := s[:i]
+	for _, u := range units {
+		h, ok := strings.CutSuffix(head, u.printed)
+		if !ok {
+			continue
+		}
+		j := len(h)
+		for j > 0 && (lines.IsDigit(h[j-1]) || h[j-1] == '.') {
+			j--
+		}
+		if f, rest := scanFigure(strings.TrimLeft(head[j:], ".")); f.Known && rest == "" {
+			return f
+		}
+	}
+	return Figure{}
+}
