@@ -7,7 +7,6 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/protocol/eventhash"
-	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
 	"tideline/shared/launch"
 	"tideline/shared/store"
@@ -126,7 +125,7 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 		return nil, false
 	}
 	strs := new(event.Strings)
-	m := &meter{tl: analysis.NewTimeline(strs), hash: eventhash.New(strs), strs: strs}
+	m := newMeter(strs)
 	res, err := launch.Run(*w, launch.Options{
 		Strings: strs,
 		Sink:    event.SinkFunc(func(e *event.Event) { p.events++; m.Emit(e) }),
@@ -146,9 +145,11 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 			t.Workspace = m.workspace[d.ID]
 		}
 	}
-	for _, a := range m.tl.Summary().Allocators {
-		if strings.HasSuffix(a.Device, strings.TrimPrefix(p.Device, "/")) && a.Within == "" {
-			t.ByCategory, t.ArenaUnused = a.PeakByCategory, a.ArenaUnused
+	m.flush()
+	for _, pool := range m.tl.Pools() {
+		if strings.HasSuffix(m.tl.Device(pool.Device).Name, strings.TrimPrefix(p.Device, "/")) && pool.Facts.Text("within") == "" && pool.Allocs() > 0 {
+			c := finding.At(m.tl, pool)
+			t.ByCategory, t.ArenaUnused = c.ByCategory, c.Arena
 		}
 	}
 	return t, true
@@ -160,45 +161,52 @@ func (p *Prober) Diagnose(w *api.Workload) ([]finding.Finding, bool) {
 		return nil, false
 	}
 	strs := new(event.Strings)
-	tl := store.New(strs)
-	one := make([]event.Event, 1)
+	m := newMeter(strs)
 	res, err := launch.Run(*w, launch.Options{
-		Strings: strs, Stop: p.Over,
-		Sink: event.SinkFunc(func(e *event.Event) {
-			p.events++
-			one[0] = *e
-			tl.Append(one)
-		}),
+		Strings: strs, Stop: p.Over, Sink: event.SinkFunc(func(e *event.Event) { p.events++; m.Emit(e) }),
 	})
 	p.runs++
 	if err != nil || res.Reason == event.EndStopped {
 		return nil, false
 	}
-	return finding.Of(tl), true
+	m.flush()
+	return finding.Of(m.tl), true
 }
 
 // meter takes a run's events apart into what a Trial tells.
 type meter struct {
-	tl        *analysis.Timeline
+	tl        *store.Timeline
 	hash      *eventhash.Hasher
 	strs      *event.Strings
+	batch     []event.Event
 	samples   int64
 	workspace map[event.DeviceID]int64
 }
 
+func newMeter(strs *event.Strings) *meter {
+	return &meter{
+		tl: store.New(strs), hash: eventhash.New(strs), strs: strs, batch: make([]event.Event, 0, 256), workspace: map[event.DeviceID]int64{},
+	}
+}
+
+// Emit implements event.Sink.
 func (m *meter) Emit(e *event.Event) {
-	m.tl.Emit(e)
+	if m.batch = append(m.batch, *e); len(m.batch) == cap(m.batch) {
+		m.flush()
+	}
 	m.hash.Emit(e)
 	switch e.Kind {
 	case event.StepEnd:
 		m.samples += e.Size
 	case event.Alloc:
-		if e.Category == event.Temporary && m.strs.At(e.Tensor) != "planned arena" {
-			if m.workspace == nil {
-				m.workspace = map[event.DeviceID]int64{}
-			}
-			m.workspace[e.Device] = max(m.workspace[e.Device], e.Size)
+		if e.Category == event.Temporary && e.Size > m.workspace[e.Device] && m.strs.At(e.Tensor) != "planned arena" {
+			m.workspace[e.Device] = e.Size
 		}
 	default:
 	}
+}
+
+func (m *meter) flush() {
+	m.tl.Append(m.batch)
+	m.batch = m.batch[:0]
 }
