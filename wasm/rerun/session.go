@@ -18,6 +18,9 @@ type Session struct {
 	more   bool
 	out    []byte // encoded, not yet drained
 	spare  []byte // what the last Drain handed out
+
+	next  func() (string, bool) // goes on with what Ask began; nil for nothing
+	forgo func()
 }
 
 // Write takes the encoded blocks, which leave with the next Drain.

@@ -80,3 +80,14 @@ func tlDrain() int32 {
 //
 //go:wasmexport tl_end
 func tlEnd() int32 { return answer(session.End()) }
+
+// tlAsk begins to find out what would have helped a run of the fields in the
+// input.
+//
+//go:wasmexport tl_ask
+func tlAsk(n int32) int32 { return answer(session.Ask(string(input[:n]))) }
+
+// tlNext goes on with it; nothing when it is over.
+//
+//go:wasmexport tl_next
+func tlNext() int32 { return answer(session.Next()) }
