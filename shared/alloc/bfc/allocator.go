@@ -360,4 +360,7 @@ func (a *Allocator) clearTables() {
 	a.index = newIndex()
 	a.indexAll = a.o.Partition.On
 	a.plain = !a.indexAll
+	for t := range a.sets {
+		a.sets[t].walk = longWalk
+	}
 }

@@ -13,6 +13,7 @@ import "math/bits"
 // that grows too long turns the list into a longRun.
 type freeSet struct {
 	flip    uint64 // all ones for descending addresses
+	walk    int    // so many steps in a list turn it into a longRun, which turns back at a quarter
 	summary uint64 // which words are not zero
 	words   [numRuns / 64]uint64
 	heads   [numRuns]uint32 // first chunk of a run; longMark and the number of its longRun
@@ -34,10 +35,8 @@ const (
 	// every handle, like longMark: one comparison with the length of the table
 	// tells lists from long runs and proves the index.
 	inLong = ^uint32(0)
-	// longWalk steps in a list turn it into a longRun, which turns into a list
-	// again when it has shortAgain chunks.
-	longWalk   = 48
-	shortAgain = 12
+	// longWalk is the usual walk.
+	longWalk = 48
 )
 
 // runOf numbers the runs: sizes of 1 to 31 granules have one each, then
@@ -71,7 +70,7 @@ func (s *freeSet) insert(chunks []chunk, h uint32) {
 		return
 	}
 	if s.before(&chunks[up], c.size, c.addr^s.flip) {
-		s.insertBehind(chunks, h, up)
+		s.insertBehind(chunks, i, h, up)
 		return
 	}
 	c.up = up
@@ -80,24 +79,30 @@ func (s *freeSet) insert(chunks []chunk, h uint32) {
 	s.heads[i] = h
 }
 
-// insertBehind puts h into the list that begins with down, which comes before
-// it.
-func (s *freeSet) insertBehind(chunks []chunk, h, down uint32) {
+// insertBehind puts h into the list of run i that begins with down, which comes
+// before it.
+func (s *freeSet) insertBehind(chunks []chunk, i uint64, h, down uint32) {
 	c := &chunks[h]
+	c.run = uint16(i)
 	size, key := c.size, c.addr^s.flip
-	up := chunks[down].up
-	for steps := 0; s.before(&chunks[up], size, key); steps++ {
-		if steps == longWalk {
-			s.lengthen(chunks, uint64(c.run))
-			c.down = inLong
-			s.longInsert(s.heads[c.run&runMask], size, key, h)
+	d := &chunks[down]
+	for steps := s.walk; ; steps-- {
+		up := d.up
+		u := &chunks[up]
+		if !s.before(u, size, key) {
+			c.up, c.down = up, down
+			u.down = h
+			d.up = h
 			return
 		}
-		down, up = up, chunks[up].up
+		if steps == 0 {
+			break
+		}
+		down, d = up, u
 	}
-	c.up, c.down = up, down
-	chunks[up].down = h
-	chunks[down].up = h
+	s.lengthen(chunks, i)
+	c.down = inLong
+	s.longInsert(s.heads[i&runMask], size, key, h)
 }
 
 // remove takes chunk h out of its run.
@@ -219,7 +224,7 @@ func (s *freeSet) fit(chunks []chunk, i, size uint64) uint32 {
 		return s.long[h&^longMark].fit(size)
 	}
 	for steps := 0; chunks[h].size < size; steps++ {
-		if steps == longWalk {
+		if steps == s.walk {
 			s.lengthen(chunks, i)
 			return s.fit(chunks, i, size)
 		}

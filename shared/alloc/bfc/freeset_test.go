@@ -52,7 +52,7 @@ func TestFreeSetIsASortedList(t *testing.T) {
 	long, short := 0, 0
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
-		s, m := new(freeSet), model{}
+		s, m := &freeSet{walk: longWalk}, model{}
 		if seed%3 == 2 {
 			s.flip = ^uint64(0)
 		}

@@ -23,9 +23,9 @@ func (x *index) home(addr uint64) uint64 { return addr * spread >> (x.shift & 63
 
 func (x *index) add(chunks []chunk, h uint32) {
 	c := &chunks[h]
-	i := x.home(c.addr)
-	c.chain = x.slots[i]
-	x.slots[i] = h
+	slot := &x.slots[x.home(c.addr)]
+	c.chain = *slot
+	*slot = h
 }
 
 // reserve keeps the slots twice as many as the records, so that add need not

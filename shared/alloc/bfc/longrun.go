@@ -179,7 +179,7 @@ func (s *freeSet) longRemove(chunks []chunk, i uint64, c *chunk) {
 		s.spare = append(s.spare, l)
 		r.leaves = append(r.leaves[:at], r.leaves[at+1:]...)
 	}
-	if r.count--; r.count <= shortAgain {
+	if r.count--; r.count <= s.walk/4 {
 		s.shorten(chunks, i)
 	}
 }

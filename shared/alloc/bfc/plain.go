@@ -151,11 +151,16 @@ func (a *Allocator) Free(addr uint64) error {
 		h, c = prev, p
 	}
 	i := runOf(c.size)
-	if up := s.heads[i]; int(up) < len(chunks) && !s.before(&chunks[up], c.size, c.addr) {
-		s.setHead(chunks, i, h, up)
+	up := s.heads[i]
+	if int(up) >= len(chunks) {
+		s.insert(chunks, h)
 		return nil
 	}
-	s.insert(chunks, h)
+	if s.before(&chunks[up], c.size, c.addr) {
+		s.insertBehind(chunks, i, h, up)
+		return nil
+	}
+	s.setHead(chunks, i, h, up)
 	return nil
 }
 

@@ -139,6 +139,9 @@ func (x *trial) start() {
 	if x.a, err = bfc.New(sub, x.o); err != nil {
 		x.fatal(err)
 	}
+	if x.s.draw(2) == 0 {
+		x.a.ShortenWalks(4)
+	}
 	x.judge = check.New(func(event.DeviceID, event.AllocatorID) check.Rules {
 		r := check.BFC(x.o.Limit)
 		if x.space.Granularity > 256 {

@@ -91,10 +91,12 @@ func (a *Allocator) Replay(ops []Op, slots []Slot) (failed int, err error) {
 			h, c = prev, p
 		}
 		i := runOf(c.size)
-		if up := s.heads[i]; int(up) < len(chunks) && !s.before(&chunks[up], c.size, c.addr) {
-			s.setHead(chunks, i, h, up)
-		} else {
+		if up := s.heads[i]; int(up) >= len(chunks) {
 			s.insert(chunks, h)
+		} else if s.before(&chunks[up], c.size, c.addr) {
+			s.insertBehind(chunks, i, h, up)
+		} else {
+			s.setHead(chunks, i, h, up)
 		}
 		*at = Slot{}
 	}

@@ -87,6 +87,9 @@ func TestReplayAnswersAsAllocateAndFreeDo(t *testing.T) {
 						}
 					}
 				}
+				if seed%2 == 0 {
+					p.batch.ShortenWalks(4)
+				}
 				held := make([]bool, len(p.slots))
 				most := 1 << (4 + rnd.IntN(14))
 				for range 12 {
