@@ -291,3 +291,44 @@ func TestMemoryHitNamesTheBandUnderThePointer(t *testing.T) {
 		t.Errorf("above the stack: got %+v, want all of %d", h, b[0].Max)
 	}
 }
+
+// TestASampleIsDrawnOfItsTotal draws a card that is a quarter full, then three
+// quarters, and finds both under the pointer.
+func TestASampleIsDrawnOfItsTotal(t *testing.T) {
+	tl := store.New(nil)
+	facts := event.Fields{{Key: "name", Value: "Tesla T4 #0"}, {Key: "kind", Value: "card"}}
+	op := tl.Strings().ID("card memory used")
+	es := []event.Event{{Kind: event.DeviceFacts, Text: tl.Strings().ID(facts.Encode())}}
+	for i, used := range []int64{4 << 30, 12 << 30} {
+		es = append(es, event.Event{Kind: event.Sample, Time: int64(i) * 500, Op: op, Size: used, Requested: 16 << 30})
+	}
+	tl.Append(append(es, event.Event{Kind: event.End, Time: 1000}))
+	lanes := Layout(tl, 200, 1, 1)
+	if len(lanes) != 1 || lanes[0].Kind != SampleLane {
+		t.Fatalf("lanes %+v, want one of samples", lanes)
+	}
+	lanes[0].H = 104
+	if rows := Rows(tl, &lanes[0]); len(rows) != 1 || rows[0].Title != "Tesla T4 #0: card memory used" {
+		t.Errorf("rows %+v", rows)
+	}
+	v := &View{T0: 0, T1: 1000, W: 100, H: 104, Theme: Light(), Lanes: lanes}
+	img := NewImage(v.W, v.H)
+	new(Renderer).Frame(img, tl, v)
+	at := func(x, y int) Color { return Color(img.Pix[4*(y*v.W+x):][:4]) }
+	height := func(x int) (n int) {
+		for y := range v.H {
+			if at(x, y) == v.Theme.Queue {
+				n++
+			}
+		}
+		return n
+	}
+	if a, b := height(20), height(80); a < 23 || a > 27 || b < 73 || b > 78 {
+		t.Errorf("a quarter is %d pixels of about 100 high, three quarters %d", a, b)
+	}
+	for x, want := range map[int]int64{20: 4 << 30, 80: 12 << 30} {
+		if h := HitTest(tl, v, x, 50); h.Kind != QueueHit || h.Value != want {
+			t.Errorf("at %d: %+v, want the value %d", x, h, want)
+		}
+	}
+}

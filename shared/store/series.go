@@ -28,7 +28,7 @@ type Series struct {
 	Kind   SeriesKind
 	Device event.DeviceID
 	Name   event.StringID
-	Second int64 // the last second value: a queue's capacity
+	Second int64 // the last second value: a queue's capacity, what a sample is part of (of a card's memory, all of it)
 
 	n numbers // extra: the step
 }
