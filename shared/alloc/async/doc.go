@@ -9,8 +9,7 @@
 // much is used, and whether a request fits. Wherever a figure of this allocator
 // is shown, Label must stand beside it; Modelled says so to programs.
 //
-// Sources: shared/spec/cuda-async-pool.md of this project, made from CUDA's
-// documentation of pool attributes and from TensorFlow's, RMM's and PyTorch's
+// Sources: CUDA's documentation of pool attributes and from TensorFlow's, RMM's and PyTorch's
 // use of it. Choices of ours: the granule of 512 bytes, the page of 2 MiB, that
 // pages go back from the highest address down, that a request that would fail
 // synchronises once.

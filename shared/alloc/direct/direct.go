@@ -4,8 +4,8 @@
 //
 // What it shows is the floor: what is held is what is live, at the price of a
 // driver call, and on a device a synchronisation, per event. Sizes are rounded
-// to 256 bytes, the driver's alignment. Sources: shared/spec/rmm.md and
-// jax-bfc.md of this project. The driver's addresses are modelled.
+// to 256 bytes, the driver's alignment. Sources: RMM's
+// headers and JAX's documentation of its platform allocator. The driver's addresses are modelled.
 package direct
 
 import (

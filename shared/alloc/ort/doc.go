@@ -3,8 +3,7 @@
 // allocator with a first region and a growth of its own, shrinking on request,
 // reservations outside of the arena, and streams as tags on its chunks.
 //
-// Sources: shared/spec/ort-bfc-arena.md of this project, made from ONNX
-// Runtime's bfc_arena.cc and its 2026 variant in the CUDA plugin, and the logs
+// Sources: ONNX Runtime's bfc_arena.cc and its 2026 variant in the CUDA plugin, and the logs
 // of three public reports. Exact: regions, addresses, splitting, refusals, the
 // words of the log, statistics. Modelled: which addresses the driver gives,
 // and how far streams have come, which stream.Order tells.

@@ -2,7 +2,7 @@
 // address: the pool, a coalescing best fit with a free list per stream, and the
 // arena, first fit in superblocks that belong to a stream each.
 //
-// Sources: shared/spec/rmm.md of this project, made from RMM's headers. Exact:
+// Sources: RMM's headers. Exact:
 // sizes, addresses within what the driver gives, the order of the searches,
 // expansion, what waits for what. Modelled: the driver's addresses, and the
 // order in which the pool goes through other streams' lists, which RMM takes
