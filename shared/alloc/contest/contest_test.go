@@ -227,6 +227,40 @@ func TestAFailureOfTheOriginalIsTriedElsewhere(t *testing.T) {
 	}
 }
 
+// What one stream freed serves another after a wait, and the wait is an event.
+func TestAWaitIsAnEvent(t *testing.T) {
+	var strs event.Strings
+	rec := contest.NewRecorder(&strs)
+	for _, e := range []event.Event{
+		{Kind: event.AllocatorFacts, Size: 4 << 20},
+		{Kind: event.Alloc, Address: 1 << 20, Size: 3 << 20, Requested: 3 << 20, Stream: event.StreamH2D},
+		{Kind: event.Free, Address: 1 << 20, Size: 3 << 20, Stream: event.StreamH2D},
+		{Kind: event.Alloc, Address: 1 << 20, Size: 3 << 20, Requested: 3 << 20, Stream: event.StreamCompute},
+	} {
+		rec.Emit(&e)
+	}
+	for name, want := range map[string]string{
+		"rmm-pool":  "stream 0 waits for what stream 1 freed",
+		"async":     "stream 0 waits for what stream 1 freed",
+		"rmm-arena": "the host waits for stream 1 to free a block elsewhere",
+	} {
+		var told []string
+		sink := event.SinkFunc(func(e *event.Event) {
+			if e.Kind == event.Log {
+				told = append(told, strs.At(e.Text))
+			}
+		})
+		r := rec.Traces()[0].Run(entry(t, name), contest.Options{Limit: 8 << 20, Sink: sink, Strings: &strs})
+		found := false
+		for _, text := range told {
+			found = found || text == want
+		}
+		if !found || int64(len(told)) < r.Waits+r.Syncs || r.OutOfMemory > 0 {
+			t.Errorf("%s: %q, %d waits and %d synchronisations, want %q", name, told, r.Waits, r.Syncs, want)
+		}
+	}
+}
+
 func TestAnAllocatorThatCannotBeMadeIsARow(t *testing.T) {
 	x := parse(t, "bfc-trace 1\no limit 1048576\na 0 1000\n")
 	rows := x.Compare(contest.Matrix(), contest.Options{Unlimited: true})

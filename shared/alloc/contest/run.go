@@ -1,6 +1,8 @@
 package contest
 
 import (
+	"fmt"
+
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/kinds"
@@ -15,6 +17,9 @@ type Options struct {
 	// Sink, if set, gets the replay as events of device 0, allocator 0: regions,
 	// blocks and failures, the number of the call as their time.
 	Sink event.Sink
+	// Strings, if set beside Sink, is the table of the events' texts: then waits
+	// are events, too (Log, with the stream that waits).
+	Strings *event.Strings
 }
 
 // Result is what came of a replay. Bytes unless said otherwise. The measures of
@@ -79,13 +84,14 @@ func (r *Result) Title() string {
 // run is a replay under way.
 type run struct {
 	alloc.NoObserver
-	res    Result
-	sink   event.Sink
-	event  event.Event
-	now    int64
-	a      *kinds.Instance
-	blocks []alloc.Block
-	order  stream.Order
+	res     Result
+	sink    event.Sink
+	strings *event.Strings
+	event   event.Event
+	now     int64
+	a       *kinds.Instance
+	blocks  []alloc.Block
+	order   stream.Order
 
 	inUse, requested int64
 	rising           bool // inUse is at a new peak, not looked at yet
@@ -96,6 +102,13 @@ func (x *run) emit(e event.Event) {
 		e.Time, e.Step = x.now, event.NoStep
 		x.event = e // so that nothing is put on the heap per event
 		x.sink.Emit(&x.event)
+	}
+}
+
+// tell makes a wait an event.
+func (x *run) tell(s stream.ID, format string, args ...any) {
+	if x.sink != nil && x.strings != nil {
+		x.emit(event.Event{Kind: event.Log, Text: x.strings.ID(fmt.Sprintf(format, args...)), Stream: event.StreamID(s)})
 	}
 }
 
@@ -121,11 +134,26 @@ func (x *run) RegionGiven(addr uint64, bytes int64) {
 // Run replays the trace through one allocator. An allocator that cannot be made
 // under these terms is a result with Err.
 func (t *Trace) Run(e Entry, o Options) Result {
-	x := &run{sink: o.Sink, blocks: make([]alloc.Block, t.Slots)}
+	x := &run{sink: o.Sink, strings: o.Strings, blocks: make([]alloc.Block, t.Slots)}
 	x.res = Result{Kind: e.Kind.Name, Settings: e.Settings, Label: e.Kind.Label()}
 	env := kinds.Env{
 		Limit: t.limit(o), Observer: x,
-		OnWait: func(_, _ stream.ID) { x.res.Waits++ }, OnSync: func(stream.ID, bool) { x.res.Syncs++ }, OnStall: func() { x.res.Syncs++ },
+		OnWait: func(by, on stream.ID) {
+			x.res.Waits++
+			x.tell(by, "stream %d waits for what stream %d freed", by, on)
+		},
+		OnSync: func(s stream.ID, device bool) {
+			x.res.Syncs++
+			if device {
+				x.tell(s, "the host waits for the device to collect free memory")
+			} else {
+				x.tell(s, "the host waits for stream %d to free a block elsewhere", s)
+			}
+		},
+		OnStall: func() {
+			x.res.Syncs++
+			x.tell(0, "a request that would fail waits for the device")
+		},
 	}
 	if t.Streams > 1 {
 		env.Order = &x.order
