@@ -15,6 +15,7 @@ import (
 	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
+	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
 	"tideline/shared/store"
@@ -50,7 +51,7 @@ func Explain(name string, r io.Reader, w io.Writer, o Options) error {
 	case ingest.TimelineText:
 		return explainText(name, in, w, o)
 	case ingest.Log, ingest.JSON: // a collector may wrap each line of a log in JSON
-		return explainLog(name, kind, in, w, o)
+		return explainPasted(name, kind, in, w, o)
 	default:
 		return &ingest.UnsupportedError{Name: name, Kind: kind}
 	}
@@ -67,21 +68,6 @@ func explainGzip(name string, r io.Reader, w io.Writer, o Options) error {
 		return fmt.Errorf("%s is compressed twice: decompress it first", name)
 	}
 	return Explain(name, in, w, o)
-}
-
-func explainLog(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Options) error {
-	log, err := bfclog.Read(r)
-	if errors.Is(err, bfclog.ErrNothing) {
-		return &ingest.UnsupportedError{Name: name, Kind: kind, Detail: err.Error()}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	rep := report{name: name, kind: "tf-bfc-oom", notices: log.Notices, cut: log.Cut}
-	for _, d := range log.Dumps {
-		rep.failures = append(rep.failures, failure{Reading: analysis.FromDump(d)})
-	}
-	return rep.write(w, o)
 }
 
 // explainTimeline reads a .tideline. A file that is cut or damaged is
@@ -130,6 +116,7 @@ type report struct {
 	found      []checked
 	reruns     *verifier // nil where nothing can be rerun
 	notices    []bfclog.Notice
+	readings   []*common.Reading // of texts other than dumps
 	cut        string
 }
 

@@ -92,6 +92,9 @@ func (rep *report) json(w *bufio.Writer) {
 			o.text("damage", rep.cut)
 		}
 		o.array("failures", len(rep.failures), func(i int, o *object) { rep.failures[i].json(o) })
+		if len(rep.readings) > 0 {
+			rep.readingsJSON(o)
+		}
 		if len(rep.notices) > 0 {
 			o.array("notices", len(rep.notices), func(i int, o *object) {
 				n := rep.notices[i]

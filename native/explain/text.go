@@ -34,6 +34,7 @@ func (rep *report) text(w *bufio.Writer, width int) {
 	if rep.reruns != nil && len(rep.failures) > maxShown {
 		rep.reruns.text(w, width)
 	}
+	rep.readingsText(w, width)
 	for _, n := range rep.notices {
 		what := "a request that failed at first; no error by itself"
 		if n.NotFailure {

@@ -1,0 +1,111 @@
+package explain
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tideline/shared/analysis"
+	common "tideline/shared/analysis/reading"
+	"tideline/shared/ingest"
+)
+
+// explainPasted explains a text of any kind, or several pasted together: the
+// dumps of a BFC allocator with all that is known about them, and everything
+// else in the common form.
+func explainPasted(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Options) error {
+	text, err := ingest.ReadText(name, r)
+	if u, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
+		u.Kind = kind
+		return u
+	}
+	if err != nil {
+		return err
+	}
+	rep := report{name: name, kind: textKind(text), readings: text.Readings, cut: strings.Join(text.Cut, "; ")}
+	if text.Log != nil {
+		rep.notices = text.Log.Notices
+		for _, d := range text.Log.Dumps {
+			rep.failures = append(rep.failures, failure{Reading: analysis.FromDump(d)})
+		}
+	}
+	return rep.write(w, o)
+}
+
+// textKind is the one kind that a text holds, or "text" where it holds several.
+func textKind(t *ingest.Text) string {
+	kind := ""
+	for _, r := range t.All() {
+		switch kind {
+		case "", r.Kind:
+			kind = r.Kind
+		default:
+			return "text"
+		}
+	}
+	if kind == "" {
+		return "text"
+	}
+	return kind
+}
+
+// readingsJSON writes the readings of foreign texts under their facts' names.
+func (rep *report) readingsJSON(o *object) {
+	o.key("readings")
+	o.w.WriteByte('[')
+	for i, r := range rep.readings {
+		if i > 0 {
+			o.w.WriteByte(',')
+		}
+		o.w.WriteString("\n  ")
+		var b bytes.Buffer
+		if err := json.Indent(&b, r.AppendJSON(nil), "  ", " "); err != nil { // cannot happen: what we write is JSON
+			continue
+		}
+		o.w.Write(b.Bytes())
+	}
+	o.w.WriteString("\n ]")
+}
+
+// readingsText writes them for people.
+func (rep *report) readingsText(w *bufio.Writer, width int) {
+	for i, r := range rep.readings {
+		if i == 2*maxShown {
+			fmt.Fprintln(w)
+			wrap(w, width, "", fmt.Sprintf("And %d more. --json lists them all.", len(rep.readings)-i))
+			break
+		}
+		if i > 0 || len(rep.failures) > 0 {
+			fmt.Fprintln(w)
+		}
+		where := rep.name
+		if r.Line > 1 || len(rep.readings)+len(rep.failures) > 1 {
+			where += fmt.Sprintf(", line %d", r.Line)
+		}
+		fmt.Fprintf(w, "%s: %s\n\n", where, r.Name)
+		readingText(w, width, r)
+	}
+}
+
+func readingText(w *bufio.Writer, width int, r *common.Reading) {
+	wrap(w, width, "", r.Verdict+": "+r.Why)
+	longest := 0
+	for _, row := range r.Rows {
+		longest = max(longest, len([]rune(row.Label)))
+	}
+	if len(r.Rows) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, row := range r.Rows {
+		if row.Value == "" {
+			continue
+		}
+		fmt.Fprintf(w, "  %-*s  %s\n", longest, row.Label, row.Value)
+	}
+	list(w, width, "Not known", r.Open)
+	list(w, width, "What to do (not verified by a rerun)", r.Next)
+}
