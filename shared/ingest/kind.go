@@ -167,5 +167,5 @@ func (e *UnsupportedError) Error() string {
 	if e.Detail != "" {
 		s += ", but there is " + e.Detail
 	}
-	return s + "; expected a .tideline file or a log with the out-of-memory report of a BFC allocator (lines such as \"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\")"
+	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, or memory figures printed per step"
 }

@@ -105,7 +105,7 @@ func ReadText(name string, texts ...io.Reader) (*Text, error) {
 	}
 	all.end(out)
 	if out.Log == nil && len(out.Readings) == 0 {
-		return nil, &UnsupportedError{Name: name, Kind: Log, Detail: "nothing about memory in it that is known"}
+		return nil, &UnsupportedError{Name: name, Kind: Log, Detail: "no out-of-memory text and no other report about memory in it"}
 	}
 	return out, nil
 }

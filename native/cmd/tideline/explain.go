@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -11,8 +13,9 @@ import (
 )
 
 type explainCmd struct {
-	File string `arg:"" help:"Timeline or out-of-memory log; - is the standard input."`
-	JSON bool   `name:"json" help:"Print JSON."`
+	File string   `arg:"" help:"Timeline, out-of-memory log or other memory report; - is the standard input."`
+	More []string `arg:"" optional:"" help:"Further texts that belong to the first, such as both tables of nvidia-smi."`
+	JSON bool     `name:"json" help:"Print JSON."`
 
 	Reruns bool `default:"true" negatable:"" help:"Run the workload again to verify what would help. Ctrl-C ends that with what was found."`
 }
@@ -27,6 +30,15 @@ func (x *explainCmd) Run(ctx context.Context, c *console) error {
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in, name = f, x.File
+	}
+	for _, more := range x.More {
+		f, err := os.Open(more)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", more, without(err))
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = io.MultiReader(in, strings.NewReader("\n"), f)
+		name += ", " + more
 	}
 	return explain.Explain(name, in, c.out, explain.Options{
 		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Stop: func() bool { return ctx.Err() != nil },
