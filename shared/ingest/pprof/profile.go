@@ -1,0 +1,276 @@
+package pprof
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"tideline/shared/ingest/unzip"
+	"tideline/shared/ingest/wire"
+)
+
+// ValueType is what one of a sample's values is.
+type ValueType struct{ Type, Unit string }
+
+// Label is a mark on a sample: text or a number.
+type Label struct {
+	Key, Text string
+	Number    int64
+	Unit      string
+}
+
+// Sample is what one stack holds.
+type Sample struct {
+	Values []int64
+	Labels []Label
+	stack  []uint64 // location ids, the innermost first
+}
+
+// Label is the text of a label, or "".
+func (s *Sample) Label(key string) string {
+	for _, l := range s.Labels {
+		if l.Key == key {
+			return l.Text
+		}
+	}
+	return ""
+}
+
+// Frame is one line of a stack.
+type Frame struct {
+	Function, File string
+	Line           int64
+}
+
+type location struct{ lines []line }
+
+type line struct {
+	function uint64
+	number   int64
+}
+
+type function struct{ name, file int64 }
+
+// Profile is a file's content.
+type Profile struct {
+	Zipped    bool
+	Types     []ValueType
+	Samples   []Sample
+	Functions int
+	Locations int
+	Strings   int
+	Time      int64 // nanoseconds since 1970; 0 where the file has none
+	Comments  []string
+
+	strings   []string
+	locations map[uint64]location
+	functions map[uint64]function
+}
+
+// ErrNoProfile is wrapped when the file is something else.
+var ErrNoProfile = errors.New("it is no pprof profile")
+
+// Read reads a profile of at most limit bytes unpacked; 0 means the default of
+// package unzip.
+func Read(r io.Reader, limit int64) (*Profile, error) {
+	data, zipped, err := unzip.All(r, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	p, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	p.Zipped = zipped
+	return p, nil
+}
+
+// Decode is Read for an unpacked file in memory.
+func Decode(data []byte) (*Profile, error) {
+	p := &Profile{locations: map[uint64]location{}, functions: map[uint64]function{}}
+	// The string table stands behind what refers to it.
+	r := wire.New(data)
+	for r.Next() {
+		if f := r.Field(); f.Number == 6 && f.Type == wire.Bytes {
+			p.strings = append(p.strings, f.Text())
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if len(p.strings) == 0 || p.strings[0] != "" {
+		return nil, fmt.Errorf("%w: it has no string table that begins with the empty string", ErrNoProfile)
+	}
+	p.Strings = len(p.strings)
+	for r = wire.New(data); r.Next(); {
+		if err := p.field(r.Field()); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Types) == 0 {
+		return nil, fmt.Errorf("%w: it names no sample type", ErrNoProfile)
+	}
+	for i := range p.Samples {
+		if len(p.Samples[i].Values) != len(p.Types) {
+			return nil, fmt.Errorf("%w: sample %d has %d values of %d types", ErrNoProfile, i, len(p.Samples[i].Values), len(p.Types))
+		}
+	}
+	p.Functions, p.Locations = len(p.functions), len(p.locations)
+	return p, nil
+}
+
+func (p *Profile) text(n int64) string {
+	if n < 0 || n >= int64(len(p.strings)) {
+		return ""
+	}
+	return p.strings[n]
+}
+
+func (p *Profile) field(f *wire.Field) error {
+	switch {
+	case f.Number == 9 && f.Type == wire.Varint:
+		p.Time = f.Int()
+	case f.Number == 13:
+		return f.Numbers(func(n uint64) { p.Comments = append(p.Comments, p.text(int64(n))) })
+	case f.Type != wire.Bytes:
+	case f.Number == 1:
+		var v ValueType
+		err := each(f.Data, func(g *wire.Field) error {
+			switch g.Number {
+			case 1:
+				v.Type = p.text(g.Int())
+			case 2:
+				v.Unit = p.text(g.Int())
+			}
+			return nil
+		})
+		p.Types = append(p.Types, v)
+		return err
+	case f.Number == 2:
+		return p.sample(f.Data)
+	case f.Number == 4:
+		return p.location(f.Data)
+	case f.Number == 5:
+		return p.function(f.Data)
+	}
+	return nil
+}
+
+func each(b []byte, visit func(f *wire.Field) error) error {
+	r := wire.New(b)
+	for r.Next() {
+		if err := visit(r.Field()); err != nil {
+			return err
+		}
+	}
+	return r.Err()
+}
+
+func (p *Profile) sample(b []byte) error {
+	var s Sample
+	err := each(b, func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			return f.Numbers(func(n uint64) { s.stack = append(s.stack, n) })
+		case 2:
+			return f.Numbers(func(n uint64) { s.Values = append(s.Values, int64(n)) })
+		case 3:
+			var l Label
+			err := each(f.Data, func(g *wire.Field) error {
+				switch g.Number {
+				case 1:
+					l.Key = p.text(g.Int())
+				case 2:
+					l.Text = p.text(g.Int())
+				case 3:
+					l.Number = g.Int()
+				case 4:
+					l.Unit = p.text(g.Int())
+				}
+				return nil
+			})
+			s.Labels = append(s.Labels, l)
+			return err
+		}
+		return nil
+	})
+	p.Samples = append(p.Samples, s)
+	return err
+}
+
+func (p *Profile) location(b []byte) error {
+	var id uint64
+	var l location
+	err := each(b, func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			id = f.N
+		case 4:
+			var n line
+			err := each(f.Data, func(g *wire.Field) error {
+				switch g.Number {
+				case 1:
+					n.function = g.N
+				case 2:
+					n.number = g.Int()
+				}
+				return nil
+			})
+			l.lines = append(l.lines, n)
+			return err
+		}
+		return nil
+	})
+	p.locations[id] = l
+	return err
+}
+
+func (p *Profile) function(b []byte) error {
+	var id uint64
+	var fn function
+	err := each(b, func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			id = f.N
+		case 2:
+			fn.name = f.Int()
+		case 4:
+			fn.file = f.Int()
+		}
+		return nil
+	})
+	p.functions[id] = fn
+	return err
+}
+
+// Stack visits a sample's frames, the innermost first.
+func (p *Profile) Stack(s *Sample, visit func(f Frame)) {
+	for _, id := range s.stack {
+		for _, l := range p.locations[id].lines {
+			fn := p.functions[l.function]
+			visit(Frame{p.text(fn.name), p.text(fn.file), l.number})
+		}
+	}
+}
+
+// Leaf is the innermost function of a sample, or "".
+func (p *Profile) Leaf(s *Sample) string {
+	for _, id := range s.stack {
+		if l := p.locations[id].lines; len(l) > 0 {
+			return p.text(p.functions[l[0].function].name)
+		}
+	}
+	return ""
+}
+
+// column is the index of the value with a unit, or -1. Of several in bytes the
+// one that is in use now counts, as in Go's heap profiles.
+func (p *Profile) column(unit string) int {
+	at := -1
+	for i, t := range p.Types {
+		if t.Unit == unit && (at < 0 || t.Type == "inuse_space" || t.Type == "inuse_objects") {
+			at = i
+		}
+	}
+	return at
+}
