@@ -16,8 +16,8 @@ type Message struct {
 
 	Requested, Capacity, Free Figure
 	Allocated                 Figure // by PyTorch, private pools included
-	Reserved                  Figure // old forms
-	Idle                      Figure // new forms: reserved, not allocated
+	Reserved                  Figure // 1.4 to 2.0
+	Idle                      Figure // new forms, and "cached" before 1.4: reserved, not allocated
 	Private                   Figure // allocated in private pools
 	ThisProcess               Figure
 	Allowed                   Figure // a configured fraction of the device
@@ -29,7 +29,7 @@ type Message struct {
 	Misspelt   bool // "capacty", of 2.1
 	Expandable bool // the hint names expandable segments
 	MaxSplit   bool // the hint names max_split_size_mb
-	Cached     bool // says "cached" for reserved, before 1.4
+	Cached     bool // says "cached", before 1.4
 	Cut        bool // begins to tell the state, and breaks off
 }
 
@@ -86,8 +86,17 @@ func startsMessage(line string) bool {
 		return false
 	}
 	s := squeeze(line)
-	return strings.Contains(s, startRequest) || strings.Contains(s, startMPS) || strings.Contains(s, startAsync) ||
-		strings.HasSuffix(s, "outofmemory.") || strings.HasSuffix(s, "outofmemory.Triedto") || strings.HasSuffix(s, "outofmemory.Tried")
+	return strings.Contains(s, startRequest) || strings.Contains(s, startMPS) || strings.Contains(s, startAsync) || breaksOff(s)
+}
+
+// breaksOff: the line ends within the words that a message starts with.
+func breaksOff(s string) bool {
+	for n := len("outofmemory."); n < len(startRequest); n++ {
+		if head, ok := strings.CutSuffix(s, startRequest[:n]); ok {
+			return strings.HasSuffix(head, "CUDA") || strings.HasSuffix(head, "HIP") || strings.HasSuffix(head, "XPU")
+		}
+	}
+	return false
 }
 
 // complete says whether a text without blanks holds all that a message tells.
@@ -197,8 +206,8 @@ func (m *Message) parenthesised(s string) {
 			m.Free = f
 		case label == "allowed":
 			m.Allowed = f
-		case label == "cached":
-			m.Reserved, m.Cached = f, true
+		case label == "cached": // what is reserved beyond the allocated
+			m.Idle, m.Cached = f, true
 		case strings.HasPrefix(label, "reservedintotal"):
 			m.Reserved = f
 		}

@@ -1,0 +1,324 @@
+package ingest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"tideline/shared/analysis/reading"
+)
+
+// wordings are texts as other versions and tools write them, with what must be
+// read out of them. A fact is compared as its JSON.
+var wordings = []struct {
+	name, text, kind, verdict string
+	facts                     map[string]string
+}{
+	// PyTorch
+	{
+		"0.4, cached",
+		"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.92 GiB total capacity; 10.33 GiB already allocated; 5.56 MiB free; 47.50 MiB cached)",
+		"pytorch-oom-message", "fragmented",
+		map[string]string{"reserved_unallocated_mib": "47.5", "requested_mib": "20", "capacity_gib": "10.92", "free_mib": "5.56", "allocated_gib": "10.33"},
+	},
+	{
+		"1.4, full",
+		"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 15.90 GiB total capacity; 14.40 GiB already allocated; 601.88 MiB free; 14.52 GiB reserved in total by PyTorch)",
+		"pytorch-oom-message", "full", map[string]string{"device": "1", "reserved_unallocated_gib": "0.12", "outside_gib": "0.79", "truncated": "false"},
+	},
+	{
+		"a web page's copy, fragmented",
+		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB (GPU 0; 23.69 GiB total capacity; 12.00 GiB already allocated; 1.50 GiB free; 21.50 GiB reserved in total by PyTorch) If reserved memory is &gt;&gt; allocated memory try setting max_split_size_mb to avoid fragmentation.",
+		"pytorch-oom-message", "fragmented", map[string]string{"reserved_unallocated_gib": "9.5", "shortfall_gib": "2.5"},
+	},
+	{
+		"malloc tail",
+		"RuntimeError: CUDA out of memory. Tried to allocate 14.00 MiB (GPU 0; 6.00 GiB total capacity; 4.47 GiB already allocated; 4.93 MiB free; 4.49 GiB reserved in total by PyTorch) (malloc at ..\\c10\\cuda\\CUDACachingAllocator.cpp:289)",
+		"pytorch-oom-message", "other_process", map[string]string{"non_torch_gib": "1.51", "requested_gib": "0.01"},
+	},
+	{
+		"a fraction of the device",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 18.00 GiB is free. 5.00 GiB allowed; Of the allocated memory 4.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+		"pytorch-oom-message", "limit_too_low", map[string]string{"user_limit_gib": "5"},
+	},
+	{
+		"hidden in a container",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 44.40 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has 20.00 GiB memory in use. Of the allocated memory 19.00 GiB is allocated by PyTorch, and 300.00 MiB is reserved by PyTorch but unallocated.",
+		"pytorch-oom-message", "other_process", map[string]string{"other_processes_gib": "null", "this_process_gib": "20"},
+	},
+	{
+		"HIP, wrapped within words",
+		"[rank0]: torch.OutOfMemoryError: HIP out of memory. Tried to allo\n[rank0]: cate 8.00 GiB. GPU 3 has a total capacity of 63.9\n[rank0]: 8 GiB of which 2.00 GiB is free. Of the allocated memory 61.00 Gi\n[rank0]: B is allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallo\n[rank0]: cated.\n",
+		"pytorch-oom-message", "full", map[string]string{"device": "3", "backend": `"HIP"`, "capacity_gib": "63.98", "allocated_gib": "61"},
+	},
+	{
+		"a collector's JSON",
+		`{"time":"2025-01-01T00:00:00Z","msg":"Traceback (most recent call last):\n  File \"a.py\", line 3\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 GiB. GPU 0 has a total capacity of 79.19 GiB of which 70.00 GiB is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.\n"}`,
+		"pytorch-oom-message", "request_exceeds_device", map[string]string{"requested_gib": "900"},
+	},
+	{
+		"the request alone", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+		"pytorch-oom-message", "undetermined_no_state", map[string]string{"requested_gib": "2", "capacity_gib": "null"},
+	},
+	{
+		"cut in the middle", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.90 GiB total capacity; 14.4",
+		"pytorch-oom-message", "undetermined_truncated", map[string]string{"capacity_gib": "15.9", "allocated_gib": "null", "truncated": "true"},
+	},
+	{
+		"more than an exabyte", "RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.",
+		"pytorch-oom-message", "not_a_memory_problem", map[string]string{"requested_gib": "null"},
+	},
+	{
+		"Apple",
+		"RuntimeError: MPS backend out of memory (MPS allocated: 8.80 GB, other allocations: 384.00 KB, max allowed: 9.07 GB). Tried to allocate 500.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
+		"pytorch-oom-message", "full", map[string]string{"allocated_gib": "8.8", "requested_mib": "500", "user_limit_gib": "9.07"},
+	},
+	{
+		"async backend with a limit",
+		"Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.00 GiB\nRequested               : 2.00 GiB\nDevice limit            : 79.35 GiB\nFree (according to CUDA): 60.00 GiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 10.00 GiB\n",
+		"pytorch-oom-message", "limit_too_low", map[string]string{"user_limit_is_none": "false", "device": "0"},
+	},
+	{
+		"a table of a full card",
+		strings.ReplaceAll(table, "12420", "1100"), "pytorch-memory-summary", "full", map[string]string{"allocated_mib": "1062", "reserved_unallocated_mib": "38"},
+	},
+	{
+		"a table without a failure",
+		strings.ReplaceAll(strings.ReplaceAll(table, "OOMs: 1", "OOMs: 0"), "retries: 1", "retries: 0"), "pytorch-memory-summary", "parse_only", map[string]string{"ooms": "0"},
+	},
+	// XLA
+	{
+		"newest wording",
+		"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB with allocator GPU_0_bfc on device 0. [executable_name='jit_greater']",
+		"xla-oom", "undetermined_no_state",
+		map[string]string{"requested_text": `"1.95GiB"`, "allocator": `"GPU_0_bfc"`, "device_ordinal": "0", "executable": `"jit_greater"`},
+	},
+	{
+		"platform allocator, usual size",
+		"Execution of replica 0 failed: RESOURCE_EXHAUSTED: Failed to allocate request for 12.00GiB (12884901888B) on device ordinal 2",
+		"xla-oom", "undetermined_no_state", map[string]string{"requested_bytes": "12884901888", "device_ordinal": "2", "temp_bytes": "null"},
+	},
+	{
+		"TPU without padding",
+		"E1000: CompileTimeHbmOom: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n\nProgram hbm requirement 19.90G:\n    global           1.00G\n    HLO temp         18.90G (99.9% utilization: Unpadded (18.80G) Padded (18.82G), 0.1% fragmentation (20.00M))\n\n  Largest program allocations in hbm:\n\n  1. Size: 4.00G\n     Operator: op_name=\"jit(f)/dot\"\n     Shape: bf16[32768,65536]{1,0:T(8,128)(2,1)}\n     Unpadded size: 4.00G\n     XLA label: fusion.1\n     Allocation type: HLO temp\n     ==========================\n",
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"temp_unpadded_text": `"18.80G"`, "temp_utilization_percent": "99.9", "exceeded_text": `"4.25G"`, "fits_without_this_padding": "null"},
+	},
+	// ONNX Runtime
+	{
+		"same as requested",
+		"2022-01-07 07:17:51.913799 [I:onnxruntime:log, bfc_arena.cc:26 BFCArena] Creating BFCArena for Cuda with following configs: initial_chunk_size_bytes: 1048576 max_dead_bytes_per_chunk: 134217728 initial_growth_chunk_size_bytes: 2097152 memory limit: 2147483648 arena_extend_strategy: 1\n2022-01-07 07:17:51.913839 [I:onnxruntime:log, bfc_arena.cc:306 AllocateRawInternal] Extending BFCArena for Cuda. bin_num:9 (requested) num_bytes: 160000 (actual) rounded_bytes:160000\n2022-01-07 [I:onnxruntime:log, bfc_arena.cc:186 Extend] Extended allocation by 160000 bytes.\n2022-01-07 [I:onnxruntime:log, bfc_arena.cc:189 Extend] Total allocated bytes: 160000\n",
+		"ort-bfcarena", "arena_growth_exact",
+		map[string]string{"memory_limit": "2147483648", "limit_is_unlimited": "false", "strategy_name": `"kSameAsRequested"`, "overhead_ratio": "1"},
+	},
+	{
+		"a small request refused by the device",
+		"[E:onnxruntime:, sequential_executor.cc:494 ExecuteKernel] Non-zero status code returned while running Conv node. Name:'Conv_7' Status Message: /onnxruntime/core/framework/bfc_arena.cc:342 void* onnxruntime::BFCArena::AllocateRawInternal(size_t, bool) Failed to allocate memory for requested buffer of size 268435456\n",
+		"ort-bfcarena", "undetermined_no_state", map[string]string{"node": `"Conv_7"`, "requested_rounded_bytes": "268435456", "halves_as_float32": "null", "source_line": "342"},
+	},
+	// RMM
+	{
+		"failure and a smaller retry",
+		"Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00:000001,allocate,0x100,1000,0x1\n1,10:00:00:000002,allocate failure,(nil),5000,0x1\n1,10:00:00:000003,allocate,0x200,2000,0x1\n1,10:00:00:000004,free,0x200,2000,0x1\n1,10:00:00:000005,free,0x100,1000,0x1\n",
+		"rmm-log", "failure_then_smaller_retry", map[string]string{"failures": "1", "failed_bytes": "5000", "retry_bytes": "2000", "live_bytes_at_end": "0", "peak_bytes": "3000"},
+	},
+	{
+		"rows within a program's output",
+		"24/01/01 10:00:00 INFO Executor: 7,10:00:00.000001,allocate,0x7f0000000000,256,0x0\nsomething else\nworker-2: 8,10:00:00.000002,deallocate,0x7f0000000000,256,0x0\n",
+		"rmm-log", "balanced", map[string]string{"events": "2", "cross_thread_frees": "1", "streams": `["0x0"]`},
+	},
+	// nvidia-smi
+	{"a wide screen, everything explained", wideScreen, "nvidia-smi", "explained", map[string]string{
+		"driver": `"535.104.05"`, "cuda_version": `"12.2"`, "accounted_mib": "20480", "unaccounted_mib": "37",
+		"processes": `[{"gpu":0,"pid":4242,"type":"C","name":"python train.py","used_mib":20480}]`,
+		"gpus":      `[{"index":0,"name_shown":"NVIDIA RTX A5000","used_mib":20517,"total_mib":24564,"free_mib":4047,"util_percent":98}]`,
+	}},
+	{"a dead holder", strings.ReplaceAll(wideScreen, "python train.py", "[Not Found]    "), "nvidia-smi", "zombie_holder", nil},
+	{"Windows", strings.ReplaceAll(wideScreen, "20480MiB", "     N/A"), "nvidia-smi", "undetermined_no_state", map[string]string{"accounted_mib": "null"}},
+	{
+		"devices only", "index, name, memory.total [MiB], memory.used [MiB]\n0, Tesla T4, 15360 MiB, 3 MiB\n1, Tesla T4, 15360 MiB, [N/A]\n",
+		"nvidia-smi", "parse_only", map[string]string{"processes": "null", "accounted_mib": "null", "reserved_mib": "null"},
+	},
+	{
+		"no units, quoted header order", "pid, gpu_uuid, used_gpu_memory [MiB], process_name\n1, GPU-a, 100, a b, c\n2, GPU-b, 200, a b, c\n3, GPU-c, 300, a b, c\n",
+		"nvidia-smi", "parse_only", map[string]string{"processes": "3", "accounted_mib": "600"},
+	},
+	// Steps
+	{
+		"get_memory_info, flat",
+		"step 1 {'current': 1048576000, 'peak': 2097152000}\nstep 2 {'current': 1048576000, 'peak': 2097152000}\nstep 3 {'current': 1048576000, 'peak': 2097152000}\nstep 4 {'current': 1048576000, 'peak': 2097152000}\n",
+		"step-memory-log", "no_growth", map[string]string{"samples": "4", "device_current_first": "1048576000", "unit": `"bytes as printed"`, "device_current_slope_per_step": "0"},
+	},
+	{
+		"get_memory_info, growing",
+		"step 10 {'current': 1000000000, 'peak': 2000000000}\nstep 20 {'current': 1100000000, 'peak': 2100000000}\nstep 30 {'current': 1200000000, 'peak': 2200000000}\n",
+		"step-memory-log", "leak_growth_per_step", map[string]string{"device_current_slope_per_step": "10000000"},
+	},
+	{
+		"a warm-up that levels off",
+		"Epoch: [0]  [ 0/100]  max mem: 1000\nEpoch: [0]  [10/100]  max mem: 5000\nEpoch: [0]  [20/100]  max mem: 5200\nEpoch: [0]  [30/100]  max mem: 5210\nEpoch: [0]  [40/100]  max mem: 5210\nEpoch: [0]  [50/100]  max mem: 5210\nEpoch: [0]  [60/100]  max mem: 5210\nEpoch: [0]  [70/100]  max mem: 5210\n",
+		"step-memory-log", "no_growth", map[string]string{"samples": "8", "first": "1000", "last": "5210", "monotonic": "true"},
+	},
+	{
+		"allocated with a unit",
+		"iter 100: loss 2.1, allocated 1024.5 MB\niter 200: loss 2.0, allocated 1124.5 MB\niter 300: loss 1.9, allocated 1224.5 MB\n",
+		"step-memory-log", "leak_growth_per_step", map[string]string{"slope_mb_per_step": "1", "unit": `"MB as printed"`},
+	},
+	// TensorFlow's memory log
+	{
+		"a whole life",
+		"__LOG_MEMORY__ MemoryLogStep { step_id: 1 handle: \"->a:0\" }\n__LOG_MEMORY__ MemoryLogTensorAllocation { step_id: 1 kernel_name: \"a\\\"b\" tensor { dtype: DT_FLOAT shape { dim { size: 64 } } allocation_description { requested_bytes: 256 allocated_bytes: 512 allocator_name: \"GPU_0_bfc\" allocation_id: 1 ptr: 4096 } } }\n__LOG_MEMORY__ MemoryLogTensorDeallocation { allocation_id: 1 allocator_name: \"GPU_0_bfc\" }\n__LOG_MEMORY__ MemoryLogTensorDeallocation { allocation_id: 1 allocator_name: \"cp",
+		"tf-log-memory", "parse_only", map[string]string{"records": "3", "unmatched_deallocations": "0", "tensor_allocated_bytes": "256", "unreadable_lines": "1", "prefix_styles": "1"},
+	},
+}
+
+const table = `|===========================================================================|
+|                  PyTorch CUDA memory summary, device ID 0                 |
+|---------------------------------------------------------------------------|
+|            CUDA OOMs: 1            |        cudaMalloc retries: 1         |
+|===========================================================================|
+|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+|---------------------------------------------------------------------------|
+| Allocated memory      |   1062 MiB |   4877 MiB |  89299 MiB |  88237 MiB |
+|       from large pool |   1048 MiB |   4865 MiB |  89263 MiB |  88215 MiB |
+|---------------------------------------------------------------------------|
+| GPU reserved memory   |  12420 MiB |  12420 MiB |  16924 MiB |   4504 MiB |
+|===========================================================================|
+`
+
+const wideScreen = `Mon Dec 19 13:05:20 2022
++---------------------------------------------------------------------------------------+
+| NVIDIA-SMI 535.104.05             Driver Version: 535.104.05   CUDA Version: 12.2     |
+|-----------------------------------------+----------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |         Memory-Usage | GPU-Util  Compute M. |
+|                                         |                      |               MIG M. |
+|=========================================+======================+======================|
+|   0  NVIDIA RTX A5000               Off | 00000000:01:00.0 Off |                  Off |
+| 30%   52C    P2             210W / 230W |  20517MiB / 24564MiB |     98%      Default |
+|                                         |                      |                  N/A |
++-----------------------------------------+----------------------+----------------------+
+
++---------------------------------------------------------------------------------------+
+| Processes:                                                                            |
+|  GPU   GI   CI        PID   Type   Process name                            GPU Memory |
+|        ID   ID                                                             Usage      |
+|=======================================================================================|
+|    0   N/A  N/A      4242      C   python train.py                           20480MiB |
++---------------------------------------------------------------------------------------+
+`
+
+func TestWordings(t *testing.T) {
+	for _, c := range wordings {
+		t.Run(c.kind+"/"+c.name, func(t *testing.T) {
+			text, err := ReadText(c.name, strings.NewReader(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := text.All()
+			if len(all) != 1 {
+				t.Fatalf("%d readings: %+v", len(all), all)
+			}
+			checkReading(t, all[0], c.kind, c.verdict, c.facts)
+		})
+	}
+}
+
+func checkReading(t *testing.T, r *reading.Reading, kind, verdict string, facts map[string]string) {
+	t.Helper()
+	if r.Kind != kind || r.Verdict != verdict {
+		t.Errorf("%s: %s (%s), want %s: %s", r.Kind, r.Verdict, r.Why, kind, verdict)
+	}
+	for name, want := range facts {
+		v, ok := r.Facts.Get(name)
+		if got := string(v.AppendJSON(nil)); !ok || got != want {
+			t.Errorf("%s = %s (there: %v), want %s", name, got, ok, want)
+		}
+	}
+}
+
+// TestPastedTogether: what is pasted into one text is told apart, whatever the
+// order.
+func TestPastedTogether(t *testing.T) {
+	var pieces []string
+	for _, w := range wordings {
+		switch w.name {
+		case "1.4, full", "TPU without padding", "same as requested", "failure and a smaller retry", "a wide screen, everything explained", "a whole life":
+			pieces = append(pieces, strings.TrimRight(w.text, "\n"))
+		}
+	}
+	if len(pieces) != 6 {
+		t.Fatalf("%d pieces", len(pieces))
+	}
+	for shift := range pieces {
+		order := append(append([]string{}, pieces[shift:]...), pieces[:shift]...)
+		text, err := ReadText("all", strings.NewReader(strings.Join(order, "\n\nand then\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range text.All() {
+			got = append(got, r.Verdict)
+		}
+		want := map[string]int{"full": 1, "program_exceeds_device": 1, "arena_growth_exact": 1, "failure_then_smaller_retry": 1, "explained": 1, "parse_only": 1}
+		for _, v := range got {
+			want[v]--
+		}
+		for v, n := range want {
+			if n != 0 {
+				t.Errorf("order %d: %s is %d off in %v", shift, v, n, got)
+			}
+		}
+	}
+}
+
+func TestNothing(t *testing.T) {
+	for _, s := range []string{
+		"", "\n", "Epoch 1/10\nloss 0.1\n", "a,b,c\n1,2,3\n", "memory\nmemory\nmemory 5\n", "GPU memory is fun\n| 1 | 2 |\n",
+		"2024-01-01 10:00:00 used memory\nstep 1 loss 3.5\nstep 2 loss 3.4\nstep 3 loss 3.3\n",
+	} {
+		text, err := ReadText("x", strings.NewReader(s))
+		var u *UnsupportedError
+		if !errors.As(err, &u) {
+			t.Errorf("%q: %v, %+v", s, err, text)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, w := range wordings {
+		f.Add(w.text)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		text, err := ReadText("x", strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		for _, r := range text.All() {
+			if r.Verdict == "" {
+				t.Errorf("%s has no verdict", r.Kind)
+			}
+			r.AppendJSON(nil)
+		}
+	})
+}
+
+func BenchmarkText(b *testing.B) {
+	for _, name := range []string{"1.4, full", "same as requested", "failure and a smaller retry", "a whole life", "allocated with a unit", "a wide screen, everything explained"} {
+		for _, w := range wordings {
+			if w.name != name {
+				continue
+			}
+			b.Run(w.kind, func(b *testing.B) {
+				s := strings.Repeat(w.text, 1+(1<<20)/len(w.text))
+				b.SetBytes(int64(len(s)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := ReadText("x", strings.NewReader(s)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
