@@ -124,14 +124,15 @@ func check(run *analysis.Summary, found []finding.Finding, o *Options) []checked
 
 // shownChange is a rerun's changes for people.
 func shownChange(t *fit.Trial) string {
-	s := t.Short()
+	var b strings.Builder
+	b.WriteString(t.Short())
 	for _, c := range t.Changes {
 		switch {
 		case strings.HasSuffix(c.Field, ".held"):
-			s += " (nobody else on the card)"
+			b.WriteString(" (nobody else on the card)")
 		case c.Field == "keep" && c.Value == "":
-			s += " (nothing is kept)"
+			b.WriteString(" (nothing is kept)")
 		}
 	}
-	return s
+	return b.String()
 }

@@ -9,14 +9,12 @@ import "tideline/protocol/event"
 type arenaState struct {
 	held map[uint64]int64 // address -> bytes, of arenas that are held now
 
-	now     int64 // number of the present execution
-	best    int64 // most that was in use during it
-	bestBy  [event.NumCategories]int64
-	bestOf  int64 // bytes of the arenas then
-	peakNow int64 // execution that holds what follows
-	peak    int64
-	peakBy  [event.NumCategories]int64
-	peakOf  int64
+	best   int64 // most that was in use during this execution
+	bestBy [event.NumCategories]int64
+	bestOf int64 // bytes of the arenas then
+	peak   int64 // most during the execution of the outer peak
+	peakBy [event.NumCategories]int64
+	peakOf int64 // bytes of the arenas then; 0 when none was held at that peak
 
 	// Of the outer allocator: the block that made its peak.
 	block uint64

@@ -46,16 +46,16 @@ func at(entry int, field string) string { return "devices." + strconv.Itoa(entry
 // False where the devices do not allow it.
 func Unbounded(w *api.Workload, known api.Known) (*api.Workload, bool) {
 	x := w.Clone()
-	any := false
+	some := false
 	for i := range x.Devices {
 		d := &x.Devices[i]
 		if kindOf(d) != "gpu" || len(d.Logical) > 1 || d.Virtual > 0 {
 			return nil, false
 		}
 		d.MemoryLimit, d.Logical, d.Growth, d.Unified, d.Fraction = 0, nil, false, true, api.MaxFraction
-		any = true
+		some = true
 	}
-	return x, any && len(x.Validate(known)) == 0
+	return x, some && len(x.Validate(known)) == 0
 }
 
 // Need runs the workload without a bound on its memory.

@@ -23,6 +23,10 @@ func Remedies(w *api.Workload, entry int) (out []Change) {
 		if d.Held > 0 {
 			add(at(entry, "held"), "0")
 		}
+		if d.Allocator == "" || d.Allocator == "bfc" { // TensorFlow has a second one, and PyTorch another
+			add(at(entry, "allocator"), "async")
+			add(at(entry, "allocator"), "torch")
+		}
 	}
 	if w.Mode == api.Eager {
 		add("mode", string(api.Graph))

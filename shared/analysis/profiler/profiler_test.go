@@ -121,8 +121,10 @@ func TestChecklistOfEqualPeaksTheOneReadLater(t *testing.T) {
 
 func TestChecklistTheLifetimePeakIsThatOfTheLastEventRead(t *testing.T) {
 	p := Of([]Event{ // two threads, line after line
-		{Time: 30, Heap: 5, PeakInUse: 900}, {Time: 40, Heap: 5, PeakInUse: 950},
-		{Time: 10, Heap: 5, PeakInUse: 700}, {Time: 20, Heap: 5, PeakInUse: 800},
+		{Time: 30, Heap: 5, PeakInUse: 900},
+		{Time: 40, Heap: 5, PeakInUse: 950},
+		{Time: 10, Heap: 5, PeakInUse: 700},
+		{Time: 20, Heap: 5, PeakInUse: 800},
 	})[0]
 	if p.LifetimePeak != 800 || p.Points[0].Time != 10 {
 		t.Errorf("%+v", p)
