@@ -34,7 +34,7 @@ func TestTheSetIsASortedList(t *testing.T) {
 			}
 			slices.SortFunc(list, func(x, y entry) int { return int(int64(x.addr - y.addr)) })
 			want, align := 64*(1+int64(rnd.IntN(32))), uint64(64)<<rnd.IntN(6)
-			first, aligned := uint32(None), uint32(None)
+			first, aligned := None, None
 			var bytes, largest int64
 			for _, e := range list {
 				bytes += e.size
@@ -52,7 +52,7 @@ func TestTheSetIsASortedList(t *testing.T) {
 			if got := s.FirstAligned(want, align); got != aligned {
 				t.Fatalf("seed %d, step %d: first of %d at %d is %d, want %d", seed, step, want, align, got, aligned)
 			}
-			last := uint32(None)
+			last := None
 			if len(list) > 0 {
 				last = list[len(list)-1].h
 			}
