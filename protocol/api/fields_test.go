@@ -92,8 +92,10 @@ func randomWorkload(rng *rand.Rand) *Workload {
 		w.Keep = append(w.Keep, pick("*/Relu", "a", "b,c"))
 		w.Env = append(w.Env, pick("A=1", "CUDA_VISIBLE_DEVICES=1,0", "TF=", "x"))
 	}
+	w.Runtime = Runtime{flip(), flip(), rng.Int64N(3) << 20, flip(), flip(), rng.Int64N(3) << 30, flip()}
 	if flip() {
 		w.Train = &Train{
+			Momentum: float64(rng.IntN(3)) / 7, Nesterov: flip(), Centered: flip(),
 			Optimizer: pick("", "sgd", "adam"), LearningRate: float64(rng.IntN(3)) / 7, Precision: pick("", "float32"),
 			Checkpoint: pick("", "sqrt", "4"), Swap: pick("", "auto"), Microbatches: rng.IntN(3), Clip: float64(rng.IntN(3)) / 7,
 		}

@@ -101,6 +101,7 @@ func (w *Workload) validateExecution(p *Problems) {
 		p.add("copy_policy", "only eager execution has a copy policy: a graph copies by send and receive. Write mode: eager, or remove copy_policy")
 	}
 	w.validateEnv(p)
+	w.validateRuntime(p)
 }
 
 // validateMicrobatches checks that every batch can be cut.
@@ -124,7 +125,7 @@ func (w *Workload) validateMicrobatches(p *Problems) {
 
 // EnvNames are the environment variables that a workload can set.
 var EnvNames = []string{
-	"CUDA_VISIBLE_DEVICES", "TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "TF_EAGER_ENABLE_SMALL_TENSOR_CPU_PINNING",
+	"CUDA_VISIBLE_DEVICES", "TF_CUDNN_USE_AUTOTUNE", "TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "TF_EAGER_ENABLE_SMALL_TENSOR_CPU_PINNING",
 	"TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_UNIFIED_MEMORY", "TF_GPU_HOST_MEM_LIMIT_IN_MB",
 }
 
@@ -150,21 +151,78 @@ func (t *Train) validate(p *Problems) {
 	choice(p, "train.optimizer", t.Optimizer, "sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "amsgrad")
 	positive(p, "train.learning_rate", t.LearningRate, "0.01")
 	choice(p, "train.precision", t.Precision, "float32", "float64", "mixed_float16", "mixed_bfloat16")
-	if _, err := t.Every(); err != nil {
-		choice(p, "train.checkpoint", t.Checkpoint, "none", "sqrt", "selective", "or a number k: every k-th block")
+	t.validateOptimizer(p)
+	if _, _, err := t.Kept(); err != nil {
+		choice(p, "train.checkpoint", t.Checkpoint, "none", "sqrt", "selective", "or a number k: every k-th block", "or a size that the modelled peak stays within, such as 4GiB")
 	}
 	choice(p, "train.swap", t.Swap, "none", "activations", "auto")
 	positive(p, "train.clip", t.Clip, "1.0")
 }
 
-// Every is the number of Checkpoint where it is one: every k-th block is kept;
-// 0 where it is a word.
-func (t *Train) Every() (int, error) {
+// validateOptimizer checks what only some optimizers have.
+func (t *Train) validateOptimizer(p *Problems) {
+	is := func(names ...string) bool { return slices.Contains(names, t.Optimizer) }
+	positive(p, "train.momentum", t.Momentum, "0.9")
+	if t.Momentum > 1 {
+		p.add("train.momentum", formatFloat(t.Momentum), " is impossible: expected a number above 0 and at most 1, such as 0.9")
+	}
+	if t.Momentum != 0 && !is("momentum", "rmsprop") {
+		p.add("train.momentum", "only momentum and rmsprop have it: write optimizer: momentum, or remove momentum")
+	}
+	if t.Nesterov && !is("momentum") {
+		p.add("train.nesterov", "only momentum looks ahead: write optimizer: momentum, or remove nesterov")
+	}
+	if t.Centered && !is("rmsprop") {
+		p.add("train.centered", "only rmsprop keeps the mean gradient: write optimizer: rmsprop, or remove centered")
+	}
+}
+
+// Kept is what Checkpoint says where it is no word: every k-th block is kept, or
+// what keeps the modelled peak within so many bytes. A size has a unit.
+func (t *Train) Kept() (every int, within int64, err error) {
 	switch t.Checkpoint {
 	case "", "none", "sqrt", "selective":
-		return 0, nil
+		return 0, 0, nil
 	}
-	return parseCount(t.Checkpoint, 1)
+	if strings.ContainsFunc(t.Checkpoint, unicode.IsLetter) {
+		within, err = parseSize(t.Checkpoint, 1)
+		return 0, within, err
+	}
+	every, err = parseCount(t.Checkpoint, 1)
+	return every, 0, err
+}
+
+// validateRuntime checks the switches that only some runs know.
+func (w *Workload) validateRuntime(p *Problems) {
+	r := &w.Runtime
+	for _, x := range []struct {
+		name string
+		on   bool
+	}{{"async", r.Async}, {"free_tape_gradually", r.FreeTapeGradually}} {
+		if x.on && w.Mode != Eager {
+			p.add("runtime."+x.name, "only eager execution has it: write mode: eager, or remove ", x.name)
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		bytes int64
+	}{{"deferred_deletion", r.DeferredDeletion}, {"workspace_limit", r.WorkspaceLimit}} {
+		if x.bytes < 0 {
+			p.add("runtime."+x.name, strconv.FormatInt(x.bytes, 10), " bytes are impossible: leave it out for TensorFlow's way")
+		}
+	}
+	const limit, tune = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "TF_CUDNN_USE_AUTOTUNE"
+	if _, set := w.Variable(limit); set && r.WorkspaceLimit != 0 {
+		p.add("runtime.workspace_limit", "the environment variable ", limit, " says it already: keep one of the two")
+	}
+	if v, set := w.Variable(tune); set && v == "0" && r.Autotune {
+		p.add("runtime.autotune", "the environment variable ", tune, "=0 says the opposite: keep one of the two")
+	}
+	for i := range w.Devices {
+		if d := &w.Devices[i]; r.TimestampedAllocator && !d.Hidden && (d.Type() != "GPU" || d.Allocator != "" && d.Allocator != DefaultAllocator) {
+			p.add("runtime.timestamped_allocator", "only bfc knows timestamps, and device ", itoa(i), " has another allocator: remove one of the two")
+		}
+	}
 }
 
 func positive(p *Problems, path string, f float64, example string) {

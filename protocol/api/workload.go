@@ -26,6 +26,7 @@ type Workload struct {
 	Keep          []string   `field:"keep"`           // patterns of op names whose results the program appends to a list that it never clears: a leak
 	CopyPolicy    CopyPolicy `field:"copy_policy"`    // eager: what happens to an input that lies on another device; default silent
 	Env           []string   `field:"env"`            // NAME=VALUE: the environment variables of TensorFlow that change memory
+	Runtime       Runtime    `field:"runtime"`        //
 	Input         Input      `field:"input"`          //
 	Devices       []Device   `field:"devices"`        // accelerators; empty: CPU only. CPU:0 always exists
 	Placement     Placement  `field:"placement"`      //
@@ -58,10 +59,25 @@ type Train struct {
 	Optimizer    string  `field:"optimizer"`     // sgd, momentum, adagrad, rmsprop, adam, adamw, amsgrad
 	LearningRate float64 `field:"learning_rate"` // default by optimizer
 	Precision    string  `field:"precision"`     // float32, float64, mixed_float16, mixed_bfloat16
-	Checkpoint   string  `field:"checkpoint"`    // none, sqrt, selective, or a number k: every k-th block is kept
+	Momentum     float64 `field:"momentum"`      // of momentum (default 0.9) and rmsprop (default none)
+	Nesterov     bool    `field:"nesterov"`      // momentum looks ahead
+	Centered     bool    `field:"centered"`      // rmsprop keeps the mean gradient, too
+	Checkpoint   string  `field:"checkpoint"`    // none, sqrt, selective, a number k: every k-th block is kept, or a size: the modelled peak stays within
 	Swap         string  `field:"swap"`          // none, activations, auto: to host memory between forward and backward
 	Microbatches int     `field:"microbatches"`  // parts of a batch that go through one after the other before the weights change; default 1
 	Clip         float64 `field:"clip"`          // global norm that gradients are scaled down to; 0: none
+}
+
+// Runtime are switches of TensorFlow's runtime that change what memory is held
+// for how long. The zero value is how TensorFlow runs by default here.
+type Runtime struct {
+	Async                bool  `field:"async"`                 // eager ops go into a queue, which holds their inputs; the program runs ahead
+	FreeTapeGradually    bool  `field:"free_tape_gradually"`   // eager: the tape lets go of a value with the last gradient that reads it
+	DeferredDeletion     int64 `field:"deferred_deletion"`     // bytes of references of finished copies that are gathered before they are dropped together; 0: each at once
+	TimestampedAllocator bool  `field:"timestamped_allocator"` // copies to a device take only memory whose last kernel has run
+	Autotune             bool  `field:"autotune"`              // convolutions try algorithms, each with its workspace, in the first step
+	WorkspaceLimit       int64 `field:"workspace_limit"`       // most bytes of a kernel's workspace; 0: TensorFlow's 4 GiB
+	ForceGPUCompatible   bool  `field:"force_gpu_compatible"`  // all host tensors come from the pinned pool
 }
 
 // Input is the pipeline that feeds a run.

@@ -75,6 +75,7 @@ func (r *Runner) build(s shape) (*program.Program, error) {
 	t := r.w.Train
 	if t != nil {
 		o.Train, o.Optimizer, o.LearningRate, o.Clip, o.Precision = true, t.Optimizer, t.LearningRate, t.Clip, t.Precision
+		o.Momentum, o.Nesterov, o.Centered = t.Momentum, t.Nesterov, t.Centered
 	}
 	b, err := zoo.Build(r.w.Model, o)
 	if err != nil {
@@ -119,7 +120,10 @@ func (r *Runner) passes(b *zoo.Built, parts int) rewrite.Options {
 		o.Checkpoint.Mode = rewrite.Selective
 	default:
 		o.Checkpoint.Mode = rewrite.EveryBlocks
-		o.Checkpoint.Every, _ = t.Every() // validated
+		o.Checkpoint.Every, o.Checkpoint.Budget, _ = t.Kept() // validated
+		if o.Checkpoint.Budget > 0 {
+			o.Checkpoint.Mode = rewrite.WithinBudget
+		}
 	}
 	o.Swap.Eager = r.w.Mode == api.Eager
 	switch t.Swap {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,7 +86,13 @@ func TestEverySwitchHasAnEffect(t *testing.T) {
 	}
 	large1 := run(t, large(1))
 	plain, small := run(t, resnet(func(*api.Workload) {})), run(t, lenet(func(*api.Workload) {}))
+	swapped := run(t, resnet(func(w *api.Workload) { w.Train.Swap = "activations" }))
+	rms := run(t, resnet(func(w *api.Workload) { w.Train.Optimizer = "rmsprop" }))
+	eager := run(t, resnet(func(w *api.Workload) { w.Mode = api.Eager }))
+	host := func(r ran) int64 { return r.Devices[0].PeakInUse }
 	peak := func(r ran) int64 { return r.Devices[1].PeakInUse }
+	within := large(1)
+	within.Train.Checkpoint = strconv.FormatInt(peak(large1)*9/10>>20, 10) + "MiB"
 	for _, c := range []struct {
 		name string
 		w    api.Workload
@@ -109,6 +116,17 @@ func TestEverySwitchHasAnEffect(t *testing.T) {
 		{"keep", lenet(func(w *api.Workload) { w.Keep = []string{"*/Tanh"} }), small, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"prefetch to device", lenet(func(w *api.Workload) { w.Input.PrefetchToDevice = 2 }), small, func(g, b ran) bool { return peak(g) >= peak(b)+2*16*32*32*4 }},
 		{"no workspace", resnet(func(w *api.Workload) { w.Env = []string{"TF_CUDNN_WORKSPACE_LIMIT_IN_MB=0"} }), plain, func(g, b ran) bool { return g.Nanos > b.Nanos && g.Events < b.Events }},
+		{"checkpoint within a budget", within, large1, func(g, b ran) bool { return g.kernels > b.kernels && peak(g) < peak(b)*95/100 }},
+		{"rmsprop with momentum", resnet(func(w *api.Workload) { w.Train.Optimizer, w.Train.Momentum = "rmsprop", 0.9 }), rms, func(g, b ran) bool { return g.kernels < b.kernels }},
+		{"rmsprop, centered", resnet(func(w *api.Workload) { w.Train.Optimizer, w.Train.Centered = "rmsprop", true }), rms, func(g, b ran) bool { return peak(g) > peak(b) }},
+		{"async", resnet(func(w *api.Workload) { w.Mode, w.Runtime.Async = api.Eager, true }), eager, func(g, b ran) bool { return peak(g) != peak(b) }},
+		{"free tape gradually", resnet(func(w *api.Workload) { w.Mode, w.Runtime.FreeTapeGradually = api.Eager, true }), eager, func(g, b ran) bool { return peak(g) < peak(b) }},
+		{"deferred deletion", resnet(func(w *api.Workload) { w.Train.Swap, w.Runtime.DeferredDeletion = "activations", 64<<20 }), swapped, func(g, b ran) bool { return peak(g) > peak(b) }},
+		{"autotune", resnet(func(w *api.Workload) { w.Runtime.Autotune = true }), plain, func(g, b ran) bool { return g.Events > b.Events && g.Nanos > b.Nanos }},
+		{"autotune by the environment", resnet(func(w *api.Workload) { w.Env = []string{"TF_CUDNN_USE_AUTOTUNE=1"} }), plain, func(g, b ran) bool { return g.Events > b.Events }},
+		{"workspace limit", resnet(func(w *api.Workload) { w.Runtime.WorkspaceLimit = 1 }), plain, func(g, b ran) bool { return g.Nanos > b.Nanos && g.Events < b.Events }},
+		{"timestamped allocator", lenet(func(w *api.Workload) { w.Runtime.TimestampedAllocator = true }), small, func(g, b ran) bool { return peak(g) > peak(b) || g.Nanos < b.Nanos }},
+		{"force GPU compatible", lenet(func(w *api.Workload) { w.Runtime.ForceGPUCompatible = true }), small, func(g, b ran) bool { return host(g) != host(b) }},
 		{"image", resnet(func(w *api.Workload) { w.Image = []int{128} }), plain, func(g, b ran) bool { return peak(g) > peak(b) }},
 		{"inference in float16", resnet(func(w *api.Workload) { w.Train, w.Precision = nil, "float16" }), plain, func(g, b ran) bool { return peak(g) < peak(b)/4 }},
 	} {

@@ -99,11 +99,21 @@ var policies = map[api.CopyPolicy]exec.CopyPolicy{
 }
 
 func (r *Runner) open() error {
-	rt, err := exec.New(exec.Config{
+	w := &r.w.Runtime
+	c := exec.Config{
 		Mode: modes[r.w.Mode], Devices: r.hw.Devices, Backend: r.o.Backend, Strings: r.o.Strings,
 		Sink: r.o.Sink, Stop: r.o.Stop, Seed: r.w.Seed, Keep: r.w.Keep, Copies: policies[r.w.CopyPolicy],
 		PrefetchToDevice: r.w.Input.PrefetchToDevice, WorkspaceLimit: r.workspaceLimit(),
-	})
+		Async: w.Async, FreeTapeGradually: w.FreeTapeGradually, DeferredDeletion: w.DeferredDeletion,
+		Autotune: w.Autotune, ForceGPUCompatible: w.ForceGPUCompatible,
+	}
+	if v, _ := r.w.Variable("TF_CUDNN_USE_AUTOTUNE"); v == "1" {
+		c.Autotune = true
+	}
+	if w.TimestampedAllocator {
+		c.Timestamps = new(exec.Timestamps)
+	}
+	rt, err := exec.New(c)
 	if err != nil {
 		return err
 	}
@@ -146,9 +156,12 @@ func (r *Runner) open() error {
 	return err
 }
 
-// workspaceLimit is cuDNN's by the environment, in bytes; 0 when nothing
-// readable is said.
+// workspaceLimit is cuDNN's by the workload or by the environment, in bytes; 0
+// when nothing readable is said.
 func (r *Runner) workspaceLimit() int64 {
+	if n := r.w.Runtime.WorkspaceLimit; n > 0 {
+		return n
+	}
 	v, _ := r.w.Variable("TF_CUDNN_WORKSPACE_LIMIT_IN_MB")
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil || n < 0 {

@@ -15,8 +15,11 @@ type Options struct {
 	Sequence     int     // tokens of a sample; 0: the model's own
 	Classes      int     // that the head tells apart; 0: the model's own
 	Train        bool    // add backward pass and updates; otherwise the step is an evaluation
-	Optimizer    string  // one of program.Optimizers; read when Train is set, as are the next two
+	Optimizer    string  // one of program.Optimizers; read when Train is set, as are the next five
 	LearningRate float64 // 0: the optimizer's default
+	Momentum     float64 // of momentum (0: 0.9) and rmsprop (0: none)
+	Nesterov     bool    // momentum looks ahead
+	Centered     bool    // rmsprop keeps the mean gradient, too
 	Clip         float64 // the global norm that gradients are scaled down to; 0: none
 	Precision    string  // one of Precisions; "": float32
 	NoDropout    bool    // leave out what models that train with dropout drop
@@ -91,7 +94,8 @@ func (m *Model) build(opt Options) (*Built, error) {
 	loss := n.judge(m.layers(n, x), labels)
 	if opt.Train {
 		n.Minimize(program.Optimizer{
-			Name: opt.Optimizer, Rate: opt.LearningRate, ClipNorm: opt.Clip, LossScale: n.ComputeType() == program.Float16,
+			Name: opt.Optimizer, Rate: opt.LearningRate, Momentum: opt.Momentum, Nesterov: opt.Nesterov, Centered: opt.Centered,
+			ClipNorm: opt.Clip, LossScale: n.ComputeType() == program.Float16,
 		}, loss, n.Weights())
 	}
 	p, err := n.Build()

@@ -219,7 +219,7 @@ export class Knobs {
     };
     for (const when of this.form.querySelectorAll(".when")) {
       const [name, want] = when.dataset.when.split("=");
-      when.hidden = want === undefined ? !on[name] : value(name) !== want;
+      when.hidden = want === undefined ? !on[name] : !want.split("|").includes(value(name));
     }
     this.#precisions();
     const allocator = this.allocators?.find((a) => a.name === value("devices.0.allocator"));
@@ -378,6 +378,7 @@ const words = {
   "train.checkpoint": "checkpoints", "train.clip": "clip norm", "devices.preset": "card", "devices.card": "shared card", "devices.kind": "device",
   "devices.memory_limit": "limit", "devices.logical": "parts", "devices.virtual": "equal parts", "devices.unified": "unified memory",
   "devices.held": "held by others", "devices.reserve_rule": "reserve", "devices.peer": "link", "devices.allocator": "allocator", "devices.allocator_options": "allocator options",
+  "train.momentum": "momentum", "train.nesterov": "looking ahead", "train.centered": "centred gradients",
   "input.map.parallel": "map calls", "input.map.cost": "map cost", "input.interleave.cycle": "interleave", "input.interleave.block": "interleave block",
   "input.interleave.parallel": "interleave reads", "input.repeat": "epochs", "input.prefetch_to_device": "prefetch on the card",
   "input.ram_budget": "memory for buffers", "input.cache": "cache", "placement.soft": "soft placement", "placement.log": "placement log",

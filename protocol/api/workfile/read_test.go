@@ -15,7 +15,7 @@ const whole = `# everything
 name: my run
 model: lenet5
 mode: eager
-train: {optimizer: sgd, learning_rate: 0.05, precision: float32, checkpoint: 4, swap: auto, microbatches: 16, clip: 1.5}
+train: {optimizer: momentum, momentum: 0.5, nesterov: true, learning_rate: 0.05, precision: float32, checkpoint: 4, swap: auto, microbatches: 16, clip: 1.5}
 batch: [32, 48]
 image: [512, 572]
 sequence: 128
@@ -23,6 +23,7 @@ optimize: false
 keep: ["*/Relu", "fc*"]
 copy_policy: silent_for_int32
 env: ["CUDA_VISIBLE_DEVICES=1,0", TF_FORCE_GPU_ALLOW_GROWTH=true]
+runtime: {async: true, free_tape_gradually: true, deferred_deletion: 8MiB, autotune: true, workspace_limit: 1GiB, force_gpu_compatible: true}
 steps: 7
 seed: 9
 input:
@@ -62,10 +63,11 @@ func wholeWorkload() *api.Workload {
 	no := false
 	return &api.Workload{
 		Name: "my run", Model: "lenet5", Mode: api.Eager,
-		Train: &api.Train{Optimizer: "sgd", LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Microbatches: 16, Clip: 1.5},
+		Train: &api.Train{Optimizer: "momentum", Momentum: 0.5, Nesterov: true, LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Microbatches: 16, Clip: 1.5},
 		Batch: []int{32, 48}, Image: []int{512, 572}, Sequence: []int{128}, Steps: 7, Seed: 9, Optimize: &no,
 		Keep: []string{"*/Relu", "fc*"}, CopyPolicy: api.CopySilentForInt32,
 		Env: []string{"CUDA_VISIBLE_DEVICES=1,0", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
+		Runtime: api.Runtime{Async: true, FreeTapeGradually: true, DeferredDeletion: 8 << 20, Autotune: true, WorkspaceLimit: 1 << 30, ForceGPUCompatible: true},
 		Input: api.Input{
 			Source: "digits", OpenCost: 2_000_000, FetchCost: 1000, Skip: 5, Take: 1000, Interleave: api.Interleave{Cycle: 4, Block: 16, Parallel: 2},
 			Cache: true, Map: api.Map{Parallel: api.Auto, Cost: 300_000}, Shuffle: 1024, Repeat: 3, DropRemainder: true,
@@ -147,6 +149,18 @@ func TestProblemsNameLineAndFix(t *testing.T) {
 		{"precision of inference", "model: mlp\nprecision: float8\n", []string{"2:precision:float16"}},
 		{"checkpoint zero", "model: mlp\ntrain: {checkpoint: 0}\n", []string{"2:train.checkpoint:every k-th block"}},
 		{"checkpoint a word", "model: mlp\ntrain: {checkpoint: sqr}\n", []string{`2:train.checkpoint:did you mean "sqrt"`}},
+		{"checkpoint a size", "model: mlp\ntrain: {checkpoint: 4 Gigs}\n", []string{"2:train.checkpoint:4GiB"}},
+		{"momentum of adam", "model: mlp\ntrain: {momentum: 0.9}\n", []string{"2:train.momentum:rmsprop"}},
+		{"too much momentum", "model: mlp\ntrain: {optimizer: rmsprop, momentum: 2}\n", []string{"2:train.momentum:at most 1"}},
+		{"nesterov of rmsprop", "model: mlp\ntrain: {optimizer: rmsprop, nesterov: true}\n", []string{"2:train.nesterov:momentum"}},
+		{"centered of adam", "model: mlp\ntrain: {centered: true}\n", []string{"2:train.centered:rmsprop"}},
+		{"async graph", "model: mlp\nruntime: {async: true}\n", []string{"2:runtime.async:mode: eager"}},
+		{"tape of a graph", "model: mlp\nruntime: {free_tape_gradually: true}\n", []string{"2:runtime.free_tape_gradually:mode: eager"}},
+		{"workspace twice", "model: mlp\nenv: TF_CUDNN_WORKSPACE_LIMIT_IN_MB=1\nruntime: {workspace_limit: 1MiB}\n", []string{"3:runtime.workspace_limit:one of the two"}},
+		{"autotune both ways", "model: mlp\nenv: TF_CUDNN_USE_AUTOTUNE=0\nruntime: {autotune: true}\n", []string{"3:runtime.autotune:opposite"}},
+		{"timestamps of torch", "model: mlp\nruntime: {timestamped_allocator: true}\ndevices: [{preset: t4-16g, allocator: torch}]\n", []string{"2:runtime.timestamped_allocator:only bfc"}},
+		{"unknown switch", "model: mlp\nruntime: {asynch: true}\n", []string{`2:runtime.asynch:did you mean "runtime.async"`}},
+		{"runtime a word", "model: mlp\nruntime: fast\n", []string{"2:runtime:autotune: true"}},
 		{"swap", "model: mlp\ntrain: {swap: all}\n", []string{"2:train.swap:activations"}},
 		{"microbatches", "model: mlp\nbatch: [32, 30]\ntrain: {microbatches: 4}\n", []string{"3:train.microbatches:batch of 30"}},
 		{"clip", "model: mlp\ntrain: {clip: -1}\n", []string{"2:train.clip:above 0"}},

@@ -79,6 +79,8 @@ func example(path string) string {
 		return "kind: gpu, preset: t4-16g"
 	case "placement.rules":
 		return `match: "conv2/*", device: "/GPU:0"`
+	case "runtime":
+		return "autotune: true"
 	case "placement":
 		return "soft: true"
 	case "input":

@@ -65,7 +65,7 @@ func child(n *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
 			return n.Content[i+1]
 		}
 	}
-	if name == "train" || name == "map" || name == "interleave" {
+	if name == "train" || name == "map" || name == "interleave" || name == "runtime" {
 		fresh.Style = yaml.FlowStyle
 	}
 	n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, fresh)
