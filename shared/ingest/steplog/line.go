@@ -1,6 +1,7 @@
 package steplog
 
 import (
+	"bytes"
 	"strings"
 
 	"tideline/shared/ingest/lines"
@@ -18,43 +19,77 @@ type found struct {
 // finer is there.
 var stepWords = []string{"global_step", "step", "steps", "iteration", "iter", "it", "batch", "epoch"}
 
-// marker finds the step that a line names: "[1370/5000]", "it 6/100", "step: 12".
-func marker(s string) (step float64, total int64, ok bool) {
-	for rest := s; ; {
-		_, after, found := strings.Cut(rest, "[")
-		if !found {
-			break
+// glance is what one pass over a line tells: the step that it names ("[1370/5000]",
+// "it 6/100", "step: 12"), and whether it speaks of memory.
+type glance struct {
+	step   float64
+	total  int64 // 0 when not told
+	has    bool
+	memory bool
+}
+
+func look(s string) (g glance) {
+	rank := len(stepWords)
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '[' && rank > 0:
+			if n, of, ok := fraction(strings.TrimLeft(s[i+1:], " "), "]"); ok {
+				g.step, g.total, g.has, rank = float64(n), of, true, 0
+			}
+			i++
+		case isLetter(c):
+			j := i
+			var low [32]byte
+			for j < len(s) && isLetter(s[j]) {
+				if j-i < len(low) {
+					low[j-i] = lower(s[j])
+				}
+				j++
+			}
+			word := low[:min(j-i, len(low))]
+			g.memory = g.memory || memoryWord(word)
+			for k := range rank {
+				if string(word) == stepWords[k] {
+					if n, of, ok := stepNumber(s[j:]); ok {
+						g.step, g.total, g.has, rank = n, of, true, k
+					}
+					break
+				}
+			}
+			i = j
+		default:
+			i++
 		}
-		if n, of, good := fraction(strings.TrimLeft(after, " "), "]"); good {
-			return float64(n), of, true
-		}
-		rest = after
 	}
-	low := strings.ToLower(s)
-	for _, w := range stepWords {
-		for from := 0; ; {
-			i := strings.Index(low[from:], w)
-			if i < 0 {
-				break
-			}
-			i += from
-			from = i + len(w)
-			if i > 0 && isLetter(low[i-1]) || from < len(low) && isLetter(low[from]) {
-				continue
-			}
-			after := strings.TrimLeft(low[from:], " :=#[")
-			if len(low)-from-len(after) > 3 {
-				continue
-			}
-			if n, of, good := fraction(after, ""); good {
-				return float64(n), of, true
-			}
-			if n, _, good := lines.Digits(after); good && n < 1<<40 {
-				return float64(n), 0, true
-			}
+	return g
+}
+
+// stepNumber reads what follows such a word: ": 12", " 6/100".
+func stepNumber(s string) (step float64, total int64, ok bool) {
+	after := strings.TrimLeft(s, " :=#[")
+	if len(s)-len(after) > 3 {
+		return 0, 0, false
+	}
+	if n, of, ok := fraction(after, ""); ok {
+		return float64(n), of, true
+	}
+	n, _, ok := lines.Digits(after)
+	return float64(n), 0, ok && n < 1<<40
+}
+
+var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current", "available"}
+
+func memoryWord(w []byte) bool {
+	if len(w) < 3 {
+		return false
+	}
+	for _, m := range memoryWords {
+		if bytes.Contains(w, []byte(m)) {
+			return true
 		}
 	}
-	return 0, 0, false
+	return false
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
@@ -73,7 +108,7 @@ func fraction(s, end string) (n, of int64, ok bool) {
 // figures lists what a line says about memory.
 func figures(s string, out []found) []found {
 	low := strings.ToLower(s)
-	if !speaksOfMemory(low) {
+	if len(low) != len(s) { // letters whose cases differ in length: positions would not agree
 		return out
 	}
 	if f, ok := infoLine(s, low, out); ok {
@@ -109,17 +144,6 @@ func skipNumber(s string, i int) int {
 		i++
 	}
 	return i
-}
-
-var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current"}
-
-func speaksOfMemory(low string) bool {
-	for _, w := range memoryWords {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
 }
 
 // infoLine reads the two lines that are printed from get_memory_info and its
@@ -238,18 +262,38 @@ func isMemoryLabel(label, unit string) bool {
 	if label == "" {
 		return false
 	}
-	for _, w := range []string{"max mem", "mem", "memory", "gpu_mem", "gpu_memory", "max_mem", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "vram", "rss", "mem_used", "memory_used"} {
-		if label == w || strings.HasSuffix(label, " "+w) {
-			return true
-		}
+	if anyLast(label, explicitLabels) {
+		return true
 	}
 	if unit == "" {
 		return false
 	}
-	for _, w := range []string{"allocated", "reserved", "used", "usage", "cached", "in use", "peak", "ram"} {
-		if label == w || strings.HasSuffix(label, " "+w) || strings.HasSuffix(label, "_"+w) {
+	return anyLast(label, unitLabels)
+}
+
+var (
+	explicitLabels = []string{
+		"mem", "memory", "gpu_mem", "gpu_memory", "max_mem", "memory_allocated", "max_memory_allocated", "memory_reserved",
+		"max_memory_reserved", "vram", "rss", "mem_used", "memory_used",
+	}
+	unitLabels = []string{"allocated", "reserved", "used", "usage", "cached", "peak", "ram"}
+)
+
+// anyLast says whether the label's last word is one of the words, or ends in
+// "_" and one of them.
+func anyLast(label string, words []string) bool {
+	for _, w := range words {
+		head, ok := strings.CutSuffix(label, w)
+		if ok && (head == "" || head[len(head)-1] == ' ' || head[len(head)-1] == '_') {
 			return true
 		}
 	}
 	return false
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }

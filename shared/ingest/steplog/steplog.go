@@ -99,13 +99,17 @@ func (p *Parser) Line(num int, s string) bool {
 	if len(s) > 2000 {
 		return false
 	}
-	if step, total, ok := marker(s); ok {
-		p.step, p.has, p.at = step, true, num
-		if total > 0 {
-			p.log.Total = total
+	g := look(s)
+	if g.has {
+		p.step, p.has, p.at = g.step, true, num
+		if g.total > 0 {
+			p.log.Total = g.total
 		}
 	}
-	p.figure = figures(s, p.figure[:0])
+	p.figure = p.figure[:0]
+	if g.memory {
+		p.figure = figures(s, p.figure)
+	}
 	for _, f := range p.figure {
 		p.add(num, f)
 	}
