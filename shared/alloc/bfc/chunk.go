@@ -41,8 +41,8 @@ type chunk struct {
 	next      uint32 // also links the free handles
 	chain     uint32 // the next chunk of the same index slot
 	up        uint32 // the next larger free chunk of the same run
-	down      uint32 // the next smaller one, unless it is the first, or inLong
-	run       uint16 // where it is binned; 0: in no set
+	down      uint32 // the next smaller one, unless it is the first
+	run       uint16 // where it is binned, and whether inLong; 0: in no set
 	tag       tag
 }
 

@@ -30,11 +30,11 @@ const (
 	// emptyWord is the last word, which has no run and is always 0.
 	emptyWord = numRuns/64 - 1
 	runBits   = 4 // 16 runs for every power of two
-	longMark  = 1 << 31
-	// inLong is the link down of a chunk that is in a longRun. It is beyond
-	// every handle, like longMark: one comparison with the length of the table
-	// tells lists from long runs and proves the index.
-	inLong = ^uint32(0)
+	// longMark is beyond every handle: one comparison with the length of the
+	// table tells lists from long runs and proves the index.
+	longMark = 1 << 31
+	// inLong is added to the run of a chunk that is in a longRun.
+	inLong = numRuns
 	// longWalk is the usual walk.
 	longWalk = 48
 )
@@ -65,7 +65,7 @@ func (s *freeSet) insert(chunks []chunk, h uint32) {
 	s.mark(i)
 	up := s.heads[i]
 	if int(up) >= len(chunks) {
-		c.down = inLong
+		c.run |= inLong
 		s.longInsert(up, c.size, c.addr^s.flip, h)
 		return
 	}
@@ -101,20 +101,21 @@ func (s *freeSet) insertBehind(chunks []chunk, i uint64, h, down uint32) {
 		down, d = up, u
 	}
 	s.lengthen(chunks, i)
-	c.down = inLong
+	c.run |= inLong
 	s.longInsert(s.heads[i&runMask], size, key, h)
 }
 
 // remove takes chunk h out of its run.
 func (s *freeSet) remove(chunks []chunk, h uint32) {
 	c := &chunks[h]
-	i := uint64(c.run & runMask)
+	run := c.run
+	i := uint64(run & runMask)
 	c.run = 0
 	switch up, down := c.up, c.down; {
+	case run >= inLong:
+		s.longRemove(chunks, i, c)
 	case s.heads[i] == h:
 		s.dropHead(i, up)
-	case down == inLong:
-		s.longRemove(chunks, i, c)
 	default:
 		chunks[up].down = down
 		chunks[down].up = up

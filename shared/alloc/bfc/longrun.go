@@ -1,8 +1,10 @@
 package bfc
 
+import "slices"
+
 // longRun is a run with many chunks: leaves of sorted entries, descending over
-// all of them, so that the best entry is the last. Its chunks have inLong for
-// their link down.
+// all of them, so that the best entry is the last. Its chunks have inLong
+// in their run.
 type longRun struct {
 	leaves []*leaf // never an empty one
 	count  int
@@ -73,8 +75,7 @@ func (r *longRun) fit(size uint64) uint32 {
 
 // each is freeSet.each for this run; it reports whether to go on.
 func (r *longRun) each(size uint64, f func(h uint32) bool) bool {
-	for at := len(r.leaves) - 1; at >= 0; at-- {
-		l := r.leaves[at]
+	for _, l := range slices.Backward(r.leaves) {
 		for p := l.n - 1; p >= 0; p-- {
 			if l.e[p].size >= size && !f(l.e[p].h) {
 				return false
@@ -97,7 +98,7 @@ func (s *freeSet) lengthen(chunks []chunk, i uint64) {
 	s.heads[i] = longMark | k
 	for h != none {
 		c := &chunks[h]
-		c.down = inLong
+		c.run |= inLong
 		s.longInsert(longMark|k, c.size, c.addr^s.flip, h)
 		h = c.up
 	}
@@ -111,7 +112,8 @@ func (s *freeSet) shorten(chunks []chunk, i uint64) {
 	for at, l := range r.leaves {
 		for p := range l.n {
 			h := l.e[p].h
-			chunks[h].up, chunks[h].down = up, none
+			chunks[h].run &^= inLong
+			chunks[h].up = up
 			chunks[up].down = h
 			up = h
 		}
@@ -174,7 +176,6 @@ func (s *freeSet) longRemove(chunks []chunk, i uint64, c *chunk) {
 	l := r.leaves[at]
 	p := l.search(size, key) - 1
 	copy(l.e[p:l.n-1], l.e[p+1:l.n])
-	c.down = none
 	if l.n--; l.n == 0 {
 		s.spare = append(s.spare, l)
 		r.leaves = append(r.leaves[:at], r.leaves[at+1:]...)

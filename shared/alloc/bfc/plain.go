@@ -134,7 +134,7 @@ func (a *Allocator) Free(addr uint64) error {
 	}
 	next, prev := c.next, c.prev
 	n, p := &chunks[next], &chunks[prev]
-	if (n.down|p.down)&longMark != 0 {
+	if n.run|p.run >= inLong {
 		return a.free(addr)
 	}
 	*slot = c.chain

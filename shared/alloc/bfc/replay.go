@@ -72,7 +72,7 @@ func (a *Allocator) Replay(ops []Op, slots []Slot) (failed int, err error) {
 		next, prev := c.next, c.prev
 		n, p := &chunks[next], &chunks[prev]
 		slot := &a.index.slots[a.index.home(at.Address)]
-		if c.addr != at.Address || *slot != h || (n.down|p.down)&longMark != 0 {
+		if c.addr != at.Address || *slot != h || n.run|p.run >= inLong {
 			if err = a.giveUp(at); err != nil {
 				return failed, fmt.Errorf("replay, op %d: %w", k, err)
 			}

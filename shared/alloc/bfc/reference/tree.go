@@ -77,7 +77,7 @@ func each(t *Chunk, size int64, f func(*Chunk) bool) bool {
 	if t == nil {
 		return true
 	}
-	if t.Size >= size && !(each(t.left, size, f) && f(t)) {
+	if t.Size >= size && (!each(t.left, size, f) || !f(t)) {
 		return false
 	}
 	return each(t.right, size, f)
