@@ -9,6 +9,7 @@ import (
 // devices that follow, and for graph execution pruned. It counts as one
 // concrete function: what it holds for good are its constants.
 type Plan struct {
+	atOnce  bool // see SendAtOnce
 	p       *program.Program
 	eager   bool
 	nodes   []node

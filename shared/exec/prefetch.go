@@ -10,6 +10,7 @@ import (
 // use it.
 type ahead struct {
 	batch  Batch
+	plan   *Plan
 	host   []bufferID // by input; 0 where no op wants it in host memory
 	device []bufferID // by input; 0 where no op wants it on the device
 	err    error      // why there is no batch; reported when a step wants it
@@ -51,17 +52,15 @@ func (p *Plan) sent(r *Runtime) {
 // nextAhead takes a batch out of the device's buffer and fills that up again:
 // as many as configured, and one more that waits for room in it.
 func (r *Runtime) nextAhead(p *Plan, f Feed) error {
-	if p.sentTo == nil {
-		p.sent(r)
-	}
-	if r.aheadOf != p {
-		r.dropAhead() // of another shape
-		r.aheadOf = p
-	}
 	if len(r.ahead) == 0 && !r.pull(p, f) {
 		return r.failed
 	}
 	a := r.ahead[0]
+	if a.err == nil && a.plan != p {
+		// It stays: nothing of the input is lost by asking with the wrong plan.
+		return fmt.Errorf("input of step %d was sent to the device for function %s of batch %d, not for %s of batch %d: the feed must say the Plan of each batch",
+			r.step, a.plan.p.Name, a.plan.p.Batch, p.p.Name, p.p.Batch)
+	}
 	r.ahead = r.ahead[:copy(r.ahead, r.ahead[1:])]
 	if a.err != nil {
 		return a.err
@@ -94,8 +93,14 @@ func (r *Runtime) pull(p *Plan, f Feed) bool {
 		r.ahead = append(r.ahead, ahead{err: fmt.Errorf("input of step %d or later: %w", r.step, err)})
 		return true
 	}
+	if b.Plan != nil {
+		p = b.Plan
+	}
+	if p.sentTo == nil {
+		p.sent(r)
+	}
 	a := r.newAhead(len(p.inputs))
-	a.batch = b
+	a.batch, a.plan = b, p
 	r.ahead = append(r.ahead, a)
 	for i, t := range p.inputs {
 		if !r.send(p, b, &a, i, t) {
@@ -151,11 +156,6 @@ func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {
 	return true
 }
 
-// dropAhead empties the buffer.
-func (r *Runtime) dropAhead() {
-	for _, a := range r.ahead {
-		r.dropAll(a.host)
-		r.dropAll(a.device)
-	}
-	r.ahead = r.ahead[:0]
-}
+// SendAtOnce keeps the plan's batches out of the buffer on the device: a step
+// of it sends its own, whatever waits there for other steps.
+func (p *Plan) SendAtOnce() { p.atOnce = true }

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"tideline/protocol/event"
@@ -87,6 +88,46 @@ func TestAnEndOfTheDataThatWasSeenAheadIsToldInItsTurn(t *testing.T) {
 	for step := range int32(4) {
 		if _, err := b.rt.Step(p, step, f); (err != nil) != (step == 3) || err != nil && !errors.Is(err, errEnd) {
 			t.Fatalf("step %d of 3 batches: %v", step, err)
+		}
+	}
+}
+
+// turns feeds batches for two plans in turn, and says for which.
+type turns struct {
+	now
+	plans []*exec.Plan
+	given int
+}
+
+func (f *turns) Next(t int64) (exec.Batch, error) {
+	b, err := f.now.Next(t)
+	b.Plan = f.plans[f.given%len(f.plans)]
+	f.given++
+	return b, err
+}
+
+// With batches of several shapes on the way to the device each step gets its
+// own, and one that asks with another plan fails without taking anything.
+func TestBatchesOfSeveralShapesAreSentAhead(t *testing.T) {
+	for _, m := range allModes {
+		b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Mode, c.PrefetchToDevice = m, 2 })
+		small := b.compile(func(b *program.Builder) {
+			b.Fetch("z", b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpTanh, program.Attrs{}, b.Input("x", program.Float32, program.Shape{1000}))))
+		})
+		f := &turns{plans: []*exec.Plan{b.compile(summed), small}}
+		for step := range int32(9) {
+			if _, err := b.rt.Step(f.plans[step%2], step, f); err != nil {
+				t.Fatalf("%s, step %d: %v", m, step, err)
+			}
+		}
+		if f.given != 9+3 {
+			t.Errorf("%s: 9 steps took %d batches, want as many and the 3 that wait", m, f.given)
+		}
+		if _, err := b.rt.Step(f.plans[0], 9, f); err == nil || !strings.Contains(err.Error(), "the feed must say") {
+			t.Errorf("%s: %v", m, err)
+		}
+		if _, err := b.rt.Step(f.plans[1], 9, f); err != nil {
+			t.Errorf("%s: after a step with the wrong plan: %v", m, err)
 		}
 	}
 }

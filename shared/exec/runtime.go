@@ -89,7 +89,6 @@ type Runtime struct {
 	batch       []bufferID // host tensors of the step under way
 	ahead       []ahead    // batches on the device, oldest first
 	aheadSpare  []ahead    // used ones, for their slices
-	aheadOf     *Plan      // whose
 	held        []bufferID // eager: the last batch, until the next is there
 	metrics     []Metric
 	copy        Copy

@@ -23,6 +23,9 @@ type Feed interface {
 type Batch struct {
 	Ready int64          // when it is there; the host waits until then
 	Stage event.StringID // the part of the pipeline to blame for a wait
+	// Plan is what the batch is for, where batches are sent ahead to a device and
+	// not all of one shape; nil: for the plan of the step that asks.
+	Plan *Plan
 	// Input writes the content for input i of the program into its tensor; nil
 	// where there is no content.
 	Input func(i int, dst []byte) error
@@ -146,7 +149,7 @@ func (r *Runtime) trace(p *Plan) bool {
 // nextBatch waits for the pipeline and makes the batch's host tensors. An
 // eager program holds the last batch until it has this one.
 func (r *Runtime) nextBatch(p *Plan, f Feed) error {
-	if r.cfg.PrefetchToDevice > 0 && len(r.cfg.Devices) > int(firstAccelerator) {
+	if r.cfg.PrefetchToDevice > 0 && !p.atOnce && len(r.cfg.Devices) > int(firstAccelerator) {
 		return r.nextAhead(p, f)
 	}
 	now := r.backend.Now()

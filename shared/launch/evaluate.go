@@ -23,6 +23,7 @@ func (r *Runner) Evaluate(d Data, n int) ([]Metric, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan.SendAtOnce()
 	m, err := r.rt.Step(plan, int32(r.done), &whole{p: p, data: d, n: n})
 	if err != nil {
 		return nil, fmt.Errorf("evaluate on %d elements: %w", n, err)
@@ -37,7 +38,7 @@ func (r *Runner) Evaluate(d Data, n int) ([]Metric, error) {
 // evaluation is the model's forward pass for n elements, in the shape of the
 // first step. Half precision of the weights is training's, so it stays.
 func (r *Runner) evaluation(n int) (*program.Program, error) {
-	s := r.shape(0)
+	s := r.shape(0, r.left)
 	o := zoo.Options{Batch: n, Image: s.image, Sequence: s.sequence, Precision: r.w.Precision}
 	if t := r.w.Train; t != nil {
 		o.Precision = t.Precision

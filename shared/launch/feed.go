@@ -32,6 +32,9 @@ type feed struct {
 	inputs  []*program.Value // of the step under way
 	held    int              // prefetched batches that host memory is held for
 	piece   int64            // bytes of one of them
+	// next is the function that the next batch is for, where batches are sent
+	// ahead of their steps; nil: that of the step under way.
+	next func() (concrete, error)
 }
 
 // newFeed opens the input, and says how many elements it will give: -1 for no
@@ -114,6 +117,14 @@ func (f *feed) Next(now int64) (exec.Batch, error) {
 		return exec.Batch{}, err
 	}
 	out := exec.Batch{Ready: b.Ready, Stage: f.strings.ID(b.Stage)}
+	if f.next != nil {
+		c, err := f.next()
+		if err != nil {
+			return exec.Batch{}, err
+		}
+		out.Plan = c.plan
+		f.serve(c.program)
+	}
 	if f.data != nil {
 		out.Input = func(i int, dst []byte) error { return f.data.Fill(b.Indices, i, f.inputs[i], dst) }
 	}

@@ -20,10 +20,12 @@ type concrete struct {
 	shape   shape
 	program *program.Program
 	plan    *exec.Plan
+	called  bool
 }
 
-// shape is that of the step after so many.
-func (r *Runner) shape(done int) shape {
+// shape is that of the step after so many, when the input has so many elements
+// left.
+func (r *Runner) shape(done int, left int64) shape {
 	turn := func(list []int) int {
 		if len(list) == 0 {
 			return 0
@@ -31,32 +33,56 @@ func (r *Runner) shape(done int) shape {
 		return list[done%len(list)]
 	}
 	s := shape{turn(r.w.Batch), turn(r.w.Image), turn(r.w.Sequence)}
-	if r.left >= 0 && int64(s.batch) > r.left {
-		s.batch = int(r.left) // the last batch of the last epoch
+	if left >= 0 && int64(s.batch) > left {
+		s.batch = int(left) // the last batch of the last epoch
 	}
 	return s
 }
 
-// concrete is the function for a shape, made when a step first needs it.
-func (r *Runner) concrete(s shape) (concrete, error) {
-	for _, c := range r.plans {
-		if c.shape == s {
-			r.noteCall(false)
-			return c, nil
+// call is the function for a shape, for a step to run.
+func (r *Runner) call(s shape) (concrete, error) {
+	c, err := r.concrete(s)
+	if err != nil {
+		return concrete{}, err
+	}
+	r.noteCall(!c.called && r.w.Mode != api.Eager)
+	c.called = true
+	return *c, nil
+}
+
+// nextSent is the function that the batch after those already asked for is
+// for.
+func (r *Runner) nextSent() (concrete, error) {
+	s := r.shape(r.sent, r.sentLeft)
+	c, err := r.concrete(s)
+	if err != nil {
+		return concrete{}, err
+	}
+	r.sent++
+	if r.sentLeft >= 0 {
+		r.sentLeft -= int64(s.batch)
+	}
+	return *c, nil
+}
+
+// concrete is the function for a shape, made when it is first needed. Valid
+// until the next one is made.
+func (r *Runner) concrete(s shape) (*concrete, error) {
+	for i := range r.plans {
+		if r.plans[i].shape == s {
+			return &r.plans[i], nil
 		}
 	}
 	p, err := r.program(s)
 	if err != nil {
-		return concrete{}, err
+		return nil, err
 	}
 	plan, err := r.compile(p)
 	if err != nil {
-		return concrete{}, err
+		return nil, err
 	}
-	c := concrete{s, p, plan}
-	r.plans = append(r.plans, c)
-	r.noteCall(r.w.Mode != api.Eager)
-	return c, nil
+	r.plans = append(r.plans, concrete{shape: s, program: p, plan: plan})
+	return &r.plans[len(r.plans)-1], nil
 }
 
 func (r *Runner) program(s shape) (*program.Program, error) {

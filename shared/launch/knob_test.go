@@ -342,8 +342,6 @@ func TestSourceFitsTheModel(t *testing.T) {
 		{func(w *api.Workload) { w.Input.Source = "text" }, "input.source: text is nothing"},
 		{func(w *api.Workload) { w.Model, w.Image = "bert-2layer", []int{64} }, "image: "},
 		{func(w *api.Workload) { w.Sequence = []int{64} }, "sequence: "},
-		{func(w *api.Workload) { w.Input.PrefetchToDevice, w.Batch = 1, []int{8, 9} }, "input.prefetch_to_device: "},
-		{func(w *api.Workload) { w.Input.PrefetchToDevice, w.Input.Repeat = 1, 1 }, "input.drop_remainder: "},
 		{func(w *api.Workload) { w.Model, w.Image = "unet", []int{60} }, "image: "},
 	} {
 		_, err := try(lenet(c.edit))

@@ -96,6 +96,10 @@ func PairwiseCases() []HashCase {
 		}
 		out = append(out, HashCase{Name: m.Name + " alone", Workload: w})
 	}
+	out = append(out, HashCase{Name: "lenet5 graph shapes=two input=device", Small: true, Workload: api.Workload{
+		Model: "lenet5", Train: &api.Train{}, Batch: []int{8, 16}, Steps: 9, Seed: 5, Devices: []api.Device{{Preset: "lab-256m"}},
+		Input: api.Input{Take: 50, Repeat: 2, PrefetchToDevice: 2},
+	}})
 	return append(out, allocatorCases()...)
 }
 

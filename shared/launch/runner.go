@@ -30,6 +30,10 @@ type Runner struct {
 	built *concrete  // the first, before its plan is made
 	done  int
 	left  int64 // elements that the input still has; -1: without end
+	// sent counts the batches that were asked for ahead of their steps, and
+	// sentLeft is left after them.
+	sent     int
+	sentLeft int64
 	// retraces are of the step's function; eager execution has none.
 	retraces retraces
 
@@ -89,7 +93,7 @@ func Known() api.Known {
 
 // beyondFields finds what follows from the models and from how runs go.
 func beyondFields(w *api.Workload) api.Problems {
-	return slices.Concat(checkDevicePrefetch(w), checkSource(w), checkExtents(w), checkAllocators(w))
+	return slices.Concat(checkSource(w), checkExtents(w), checkAllocators(w))
 }
 
 var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}
@@ -136,7 +140,7 @@ func (r *Runner) open() error {
 		r.place.PinSmall = true
 	}
 	r.left = -1
-	first := r.shape(0)
+	first := r.shape(0, r.left)
 	p, err := r.build(first)
 	r.built = &concrete{shape: first, program: p}
 	if err == nil {
@@ -146,6 +150,10 @@ func (r *Runner) open() error {
 	}
 	if err == nil {
 		r.feed, r.left, err = newFeed(&r.w, p, rt, &r.o)
+		r.sentLeft = r.left
+		if r.feed != nil && r.w.Input.PrefetchToDevice > 0 {
+			r.feed.next = r.nextSent
+		}
 	}
 	if err != nil {
 		if r.feed != nil {
@@ -187,11 +195,11 @@ func (r *Runner) Step() (more bool) {
 }
 
 func (r *Runner) step() error {
-	s := r.shape(r.done)
+	s := r.shape(r.done, r.left)
 	if s.batch == 0 || s.batch < r.w.Batch[r.done%len(r.w.Batch)] && r.w.Input.DropRemainder {
 		return pipeline.ErrEnd
 	}
-	c, err := r.concrete(s)
+	c, err := r.call(s)
 	if err != nil {
 		return err
 	}

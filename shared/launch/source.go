@@ -49,27 +49,6 @@ func checkSource(w *api.Workload) api.Problems {
 		". Write source: " + defaultSource(w.Model) + ", or leave it out"}}
 }
 
-// checkDevicePrefetch finds what would send batches of another shape to the
-// device than the step after next wants.
-func checkDevicePrefetch(w *api.Workload) (out api.Problems) {
-	in := &w.Input
-	if in.PrefetchToDevice == 0 {
-		return nil
-	}
-	if len(w.Batch) > 1 || len(w.Image) > 1 || len(w.Sequence) > 1 {
-		out = append(out, api.Problem{
-			Path: "input.prefetch_to_device", Message: "batches on the device are all of one shape: give one batch, image and sequence, or leave it out",
-		})
-	}
-	if in.Repeat > 0 && !in.DropRemainder {
-		out = append(out, api.Problem{
-			Path:    "input.drop_remainder",
-			Message: "batches on the device are all of one shape, so the last, smaller one must be left out: write drop_remainder: true",
-		})
-	}
-	return out
-}
-
 // checkExtents finds images and sequences that the model does not take.
 func checkExtents(w *api.Workload) (out api.Problems) {
 	m, err := zoo.Find(w.Model)

@@ -136,3 +136,40 @@ func TestStallsNameTheStageToBlame(t *testing.T) {
 		t.Errorf("%d stalls with prefetch and a fast map, want at most the first", n)
 	}
 }
+
+// Batches that wait on the device for steps of several shapes, or for a last,
+// smaller one, are all used: the run takes as many steps as without, each in
+// its turn, and every batch is sent once.
+func TestNoBatchSentAheadIsLost(t *testing.T) {
+	for _, mode := range []api.Mode{api.Eager, api.Graph, api.Planned} {
+		for ahead := range 4 {
+			for name, edit := range map[string]func(w *api.Workload){
+				"sizes in turn":   func(w *api.Workload) { w.Batch = []int{8, 16, 12} },
+				"a smaller last":  func(w *api.Workload) { w.Input.Take, w.Input.Repeat = 75, 1 },
+				"both":            func(w *api.Workload) { w.Batch, w.Input.Take, w.Input.Repeat = []int{8, 16}, 150, 2 },
+				"sides in turn":   func(w *api.Workload) { w.Image = []int{28, 32} },
+				"whole ones only": func(w *api.Workload) { w.Input.Take, w.Input.Repeat, w.Input.DropRemainder = 75, 1, true },
+			} {
+				w := lenet(func(w *api.Workload) { w.Mode, w.Steps = mode, 40; edit(w) })
+				want := run(t, w)
+				w.Input.PrefetchToDevice = ahead
+				sent := map[int64]int{}
+				table := new(event.Strings)
+				got, err := Run(w, Options{Strings: table, Sink: event.SinkFunc(func(e *event.Event) {
+					if e.Kind == event.TransferBegin && e.Peer == 1 && e.Cause == uint8(event.CauseInput) {
+						sent[e.Size]++
+					}
+				})})
+				if err != nil {
+					t.Fatalf("%s, %s, %d ahead: %v", mode, name, ahead, err)
+				}
+				if got.Reason != event.EndDone || got.Steps != want.Steps || got.Message != want.Message {
+					t.Errorf("%s, %s, %d ahead: %d steps, %s; without: %d steps, %s", mode, name, ahead, got.Steps, got.Message, want.Steps, want.Message)
+				}
+				if ahead > 0 && len(sent) == 0 {
+					t.Errorf("%s, %s: nothing was sent", mode, name)
+				}
+			}
+		}
+	}
+}

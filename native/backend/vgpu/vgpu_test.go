@@ -2,6 +2,7 @@ package vgpu_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -197,5 +198,62 @@ func TestRealInputDeliversTheModelledBatches(t *testing.T) {
 	}
 	if stages == 0 {
 		t.Error("the real pipeline told no stage")
+	}
+}
+
+// The weights begin with the same numbers in every precision, so that the first
+// loss differs by rounding alone, and the steps after it follow.
+func TestPrecisionsBeginWithTheSameLoss(t *testing.T) {
+	train, _ := load(t)
+	losses := func(precision string) (out []float64) {
+		for _, steps := range []int{1, 6} {
+			_, res := hash(t, api.Workload{
+				Model: "lenet5", Train: &api.Train{Optimizer: "sgd", LearningRate: 0.01, Precision: precision}, Batch: []int{32}, Steps: steps,
+				Input: api.Input{Shuffle: 64},
+			}, cpu.New(nil), train)
+			for _, x := range res.Metrics {
+				if x.Name == "loss" {
+					out = append(out, x.Value)
+				}
+			}
+		}
+		return out
+	}
+	want := losses("float32")
+	if len(want) != 2 || want[0] < 1 || want[1] == want[0] {
+		t.Fatalf("float32: losses %v", want)
+	}
+	for precision, within := range map[string]float64{"float64": 1e-5, "mixed_float16": 0.02, "mixed_bfloat16": 0.05} {
+		got := losses(precision)
+		if len(got) != len(want) {
+			t.Fatalf("%s: losses %v", precision, got)
+		}
+		for i := range want {
+			if d := math.Abs(got[i] - want[i]); !(d <= within*want[i]) {
+				t.Errorf("%s, after 1 and 6 steps: losses %v, float32 has %v", precision, got, want)
+			}
+		}
+	}
+}
+
+// An evaluation between steps takes nothing of what waits on the device.
+func TestEvaluationLeavesWhatIsSentAhead(t *testing.T) {
+	train, heldOut := load(t)
+	w := api.Workload{
+		Model: "mlp", Train: &api.Train{}, Batch: []int{100}, Steps: 40, Devices: []api.Device{{Preset: "lab-256m"}},
+		Input: api.Input{PrefetchToDevice: 2, Repeat: 1},
+	}
+	r, err := launch.Start(w, launch.Options{Backend: vgpu.New(), Data: train})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r.Step() {
+		if m, err := r.Evaluate(heldOut, 20); err != nil || len(m) < 2 {
+			t.Fatal(m, err)
+		}
+	}
+	res, err := r.Finish()
+	if want := (launch.DigitsElements + 99) / 100; err != nil || res.Steps != want {
+		t.Errorf("%d steps, want %d: %v", res.Steps, want, err)
 	}
 }
