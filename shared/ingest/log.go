@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -21,10 +22,18 @@ const moment = int64(1e6) // nanoseconds
 
 // ReadLog reads an allocator's out-of-memory text and tells it as a timeline:
 // one allocator per name and log source, its regions, an allocation for every
-// chunk in use that the text lists, and the failure with its chunk map. The
-// name is only used in errors.
+// chunk in use that the text lists, and the failure with its chunk map. A log
+// with a history of its own, RMM's or TensorFlow's memory log, is told as it
+// went, without readings. The name is only used in errors.
 func ReadLog(name string, r io.Reader, strs *event.Strings, sink event.Sink) ([]*analysis.Reading, error) {
-	log, err := bfclog.Read(r)
+	in := bufio.NewReaderSize(r, historyHead)
+	if tell := historyOf(in); tell != nil {
+		if err := tell(in, strs, sink); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return nil, nil
+	}
+	log, err := bfclog.Read(in)
 	if errors.Is(err, bfclog.ErrNothing) {
 		return nil, &UnsupportedError{Name: name, Kind: Log, Detail: err.Error()}
 	}

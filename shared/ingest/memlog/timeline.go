@@ -14,7 +14,8 @@ const moment = int64(1000) // nanoseconds
 
 // Timeline reads a log and tells it as events: a device and an allocator for
 // each allocator's name, allocations and frees in the order of the lines. The
-// times are made up. A buffer without an address gets its id as one.
+// times are made up. The log knows no regions, so each buffer is one of its own.
+// A buffer without an address gets its id as one.
 func Timeline(r io.Reader, strs *event.Strings, sink event.Sink) (*Log, error) {
 	w := writer{strs: strs, sink: sink, live: map[buffer]block{}}
 	log, err := Read(r, w.record)
@@ -99,6 +100,10 @@ func (w *writer) allocate(r *Record) {
 	}
 	w.live[k] = block{at, r.Allocated}
 	w.emit(event.Event{
+		Kind: event.RegionAdd, Device: event.DeviceID(i), Allocator: event.AllocatorID(i), Step: step(r.Step), Address: at,
+		Size: r.Allocated, Requested: r.Allocated,
+	})
+	w.emit(event.Event{
 		Kind: event.Alloc, Device: event.DeviceID(i), Allocator: event.AllocatorID(i), Step: step(r.Step), Address: at,
 		Size: r.Allocated, Requested: r.Requested, Op: w.strs.ID(strings.Clone(r.Kernel)), Tensor: w.strs.ID(tensor(r)),
 	})
@@ -112,10 +117,12 @@ func (w *writer) drop(k buffer, r *Record) {
 		return
 	}
 	delete(w.live, k)
-	w.emit(event.Event{
-		Kind: event.Free, Device: event.DeviceID(k.allocator), Allocator: event.AllocatorID(k.allocator), Step: step(r.Step),
-		Address: b.at, Size: b.size,
-	})
+	for _, kind := range []event.Kind{event.Free, event.RegionRemove} {
+		w.emit(event.Event{
+			Kind: kind, Device: event.DeviceID(k.allocator), Allocator: event.AllocatorID(k.allocator), Step: step(r.Step),
+			Address: b.at, Size: b.size,
+		})
+	}
 }
 
 // tensor writes a type and shape: float[64,3].

@@ -8,8 +8,9 @@ import (
 )
 
 // Timeline reads a log and tells it as events: one allocator a device, its
-// allocations and frees at the logged times, failures as such. A row has no
-// trace of the upstream pool, so there are no regions.
+// allocations and frees at the logged times, failures as such. The rows have no
+// trace of the upstream pool, so each block is a region of its own, as if it
+// came from the driver directly.
 func Timeline(r io.Reader, strs *event.Strings, sink event.Sink) (*Log, error) {
 	w := writer{strs: strs, sink: sink, live: map[key]int64{}, known: map[int64]bool{}}
 	log, err := Read(r, w.row)
@@ -70,12 +71,13 @@ func (w *writer) row(r *Row) {
 	switch r.Action {
 	case Allocate:
 		if size, ok := w.live[k]; ok {
-			w.emit(event.Event{Kind: event.Free, Device: id, Allocator: al, Address: r.Pointer, Size: size})
+			w.free(id, al, r.Pointer, size)
 		}
 		if len(w.live) >= maxLive || r.Size == 0 {
 			return
 		}
 		w.live[k] = r.Size
+		w.emit(event.Event{Kind: event.RegionAdd, Device: id, Allocator: al, Address: r.Pointer, Size: r.Size, Requested: r.Size})
 		w.emit(event.Event{Kind: event.Alloc, Device: id, Allocator: al, Address: r.Pointer, Size: r.Size, Requested: r.Size})
 	case Free:
 		size, ok := w.live[k]
@@ -83,10 +85,15 @@ func (w *writer) row(r *Row) {
 			return
 		}
 		delete(w.live, k)
-		w.emit(event.Event{Kind: event.Free, Device: id, Allocator: al, Address: r.Pointer, Size: size})
+		w.free(id, al, r.Pointer, size)
 	case Fail:
 		w.emit(event.Event{Kind: event.OutOfMemory, Device: id, Allocator: al, Size: r.Size, Requested: r.Size, Flags: event.Retryable})
 	}
+}
+
+func (w *writer) free(dev event.DeviceID, al event.AllocatorID, at uint64, size int64) {
+	w.emit(event.Event{Kind: event.Free, Device: dev, Allocator: al, Address: at, Size: size})
+	w.emit(event.Event{Kind: event.RegionRemove, Device: dev, Allocator: al, Address: at, Size: size})
 }
 
 func (w *writer) facts(dev int64) {
