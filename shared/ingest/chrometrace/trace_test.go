@@ -122,7 +122,7 @@ func TestABombStopsAtTheLimit(t *testing.T) {
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(kineto))
 	f.Add([]byte(`[{"ph":"X","name":"MemcpyH2D","args":{"memcpy_details":"size:99999999999999999999"}},{}]`))
-	if b, err := os.ReadFile("testdata/trace.json.gz"); err == nil {
+	if b, err := os.ReadFile("testdata/cases/36/trace.json.gz"); err == nil {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -135,4 +135,23 @@ func FuzzTrace(f *testing.F) {
 			t.Errorf("%s", j)
 		}
 	})
+}
+
+// TestTheKeptCase is for machines that have only the repository.
+func TestTheKeptCase(t *testing.T) {
+	const dir = "testdata/cases/36/"
+	description, err := os.ReadFile(dir + "case.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(dir + "trace.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Read(bytes.NewReader(b), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Reading()
+	golden.CheckCase(t, description, r.AppendJSON(nil))
 }

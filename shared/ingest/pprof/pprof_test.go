@@ -110,3 +110,22 @@ func FuzzProfile(f *testing.F) {
 		}
 	})
 }
+
+// TestTheKeptCase is for machines that have only the repository.
+func TestTheKeptCase(t *testing.T) {
+	const dir = "testdata/cases/37/"
+	description, err := os.ReadFile(dir + "case.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(dir + "memory.prof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Read(bytes.NewReader(b), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Reading()
+	golden.CheckCase(t, description, r.AppendJSON(nil))
+}

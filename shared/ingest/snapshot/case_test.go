@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"tideline/shared/golden"
@@ -36,4 +37,23 @@ func TestRealSnapshotsGiveTheExpectedNumbers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheKeptCase is for machines that have only the repository.
+func TestTheKeptCase(t *testing.T) {
+	const dir = "testdata/cases/24/"
+	description, err := os.ReadFile(dir + "case.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(dir + "snapshot.pickle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Read(bytes.NewReader(b), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Reading()
+	golden.CheckCase(t, description, r.AppendJSON(nil))
 }

@@ -46,6 +46,7 @@ type Snapshot struct {
 	Annotations []Annotation
 	Traces      []Trace // one a device, empty ones too
 	Bytes       int64   // of the pickle, unpacked
+	Cut         string  // why the file could not be read to its end; "" if it was
 
 	m           *pickle.Machine
 	events      column[Event]
@@ -97,6 +98,7 @@ func (s *Snapshot) partial(err error) (*Snapshot, error) {
 	if len(s.segments) == 0 && s.events.len() == 0 || pickle.Refused(err) {
 		return nil, err
 	}
+	s.Cut = err.Error()
 	s.list = run{0, len(s.segments)}
 	if n := s.events.len(); n > 0 {
 		s.Traces = []Trace{{0, 0, n}}

@@ -224,6 +224,9 @@ func (s *Snapshot) words(r *reading.Reading, t *Totals) {
 	r.Row("rounding", bytes(t.Waste()))
 	r.Why = fmt.Sprintf("%s of %s reserved are active. %s in %d of %d segments can be returned to the driver; %s are idle inside segments in use.",
 		bytes(t.Active), bytes(t.Reserved), bytes(t.ReleasableBytes), t.Releasable, t.Segments, bytes(t.Inactive-t.ReleasableBytes))
+	if s.Cut != "" {
+		r.Open = append(r.Open, "The file is cut: sums and counts are of what is there.")
+	}
 	events, timed, stacks := 0, false, s.Stacks() > 0
 	for _, tr := range s.Traces {
 		events += tr.n

@@ -247,9 +247,13 @@ func (k *sink) List(m *pickle.Machine, so pickle.Value, items []pickle.Value) (p
 		k.runs = append(k.runs, run{at, 0})
 		m.Charge(16)
 	}
-	if kind == stackRow {
+	switch kind {
+	case stackRow:
 		all := append(append([]uint32(nil), k.s.Frames(uint32(number))...), k.frames(items)...)
 		return row(stackRow, int(k.intern(m, all))), true
+	case eventRun, blockRun, segmentRun, historyRun:
+	default:
+		return 0, false // a dict, which items cannot be appended to
 	}
 	r := &k.runs[number]
 	for _, v := range items {

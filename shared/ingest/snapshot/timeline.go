@@ -194,7 +194,11 @@ func (w *teller) begin(d *device) {
 		}
 		s.Blocks(g, func(b *Block) {
 			if b.State != Inactive && !d.known.at(b.Address).seen {
-				w.alloc(d, b.Address, max(b.Requested, 0), b.Size, b.Stack, g.Stream)
+				requested := b.Requested
+				if requested < 0 {
+					requested = b.Size // the file does not say
+				}
+				w.alloc(d, b.Address, requested, b.Size, b.Stack, g.Stream)
 			}
 		})
 	}
@@ -357,6 +361,9 @@ func (d *device) chunkMap() event.ChunkMap {
 }
 
 func (w *teller) end() {
+	if w.s.Cut != "" {
+		w.emit(event.Event{Kind: event.Annotation, Text: w.strs.ID("The file is cut, and what is told of its end is not whole: " + w.s.Cut)})
+	}
 	if w.odd > 0 {
 		w.emit(event.Event{Kind: event.Annotation, Text: w.strs.ID(fmt.Sprintf("%d events contradict those before them", w.odd))})
 	}

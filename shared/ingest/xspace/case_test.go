@@ -2,6 +2,7 @@ package xspace
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"tideline/shared/analysis/profiler"
@@ -44,4 +45,23 @@ func TestTheProfilersPage(t *testing.T) {
 				caseIDs[i], len(pages), pages[0].Memory, pages[0].PeakBytes, pages[0].Capacity, want)
 		}
 	}
+}
+
+// TestTheKeptCase is for machines that have only the repository.
+func TestTheKeptCase(t *testing.T) {
+	const dir = "testdata/cases/34/"
+	description, err := os.ReadFile(dir + "case.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(dir + "profile.xplane.pb.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Read(bytes.NewReader(b), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Reading()
+	golden.CheckCase(t, description, r.AppendJSON(nil))
 }
