@@ -2,9 +2,10 @@
 // module answers with figures, a verdict and tables of plain values; this
 // module only lays them out.
 
+import { Findings } from "./findings.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
-const order = ["live", "chunks", "peak", "oom", "transfers", "compare", "twin", "log"];
+const order = ["live", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
 
 export class Details {
   constructor(app) {
@@ -13,6 +14,7 @@ export class Details {
     this.sorts = new Map();
     this.pane = $("pane");
     this.wanted = 0;
+    this.findings = new Findings(app);
     const list = document.querySelector("[role=tablist]");
     list.addEventListener("click", (e) => {
       const tab = e.target.closest("[role=tab]");
@@ -63,6 +65,7 @@ export class Details {
     const mine = ++this.wanted;
     const range = app.selection ?? app.view;
     try {
+      if (this.tab === "findings") return await this.findings.show(this.pane);
       const answer = await app.engine.ask("details", this.tab, app.moment, Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "");
       if (mine === this.wanted) this.#show(answer);
     } catch (e) {

@@ -168,7 +168,7 @@ export function watchKeys(app) {
     }
     const arrows = e.key.startsWith("Arrow") || e.key === "Home";
     if (arrows && e.target.closest("[role=tablist], [role=separator], .pane")) return;
-    if (/^[1-8]$/.test(e.key)) {
+    if (/^[1-9]$/.test(e.key)) {
       app.details.chooseNumber(Number(e.key));
       return;
     }

@@ -6,6 +6,7 @@ import { Module } from "./module.js";
 
 let m = null;
 let job = null;
+let question = null;
 
 const post = (message, transfer) => self.postMessage(message, transfer || []);
 const told = (n) => tree(parse(m.text(n)));
@@ -54,6 +55,21 @@ const commands = {
     hand(id);
     post({ t: "answer", id, answer });
     if (job === mine) job = null;
+  },
+
+  // helped tells what would have helped, a rerun or a few at a time. A newer
+  // question ends an older one.
+  async helped({ id, fields }) {
+    const mine = (question = {});
+    const wrong = told(m.call.tl_ask(m.writeText(fields)));
+    if (wrong.error || wrong.problems) return post({ t: "answer", id, answer: wrong });
+    while (question === mine) {
+      const n = m.call.tl_next();
+      if (n === 0) break;
+      post({ t: "piece", id, told: told(n) });
+      await breathe();
+    }
+    post({ t: "answer", id, answer: {} });
   },
 
   stop() {

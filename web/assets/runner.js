@@ -31,7 +31,7 @@ export class Runner {
           case "began":
             return c?.began();
           case "piece":
-            return c?.piece(data.bytes);
+            return c?.piece(data.bytes ?? data.told);
         }
         this.#calls.delete(data.id);
         if (data.t === "failed") c?.reject(new Error(data.error));
@@ -59,6 +59,12 @@ export class Runner {
   // piece of the timeline; it resolves with how the run went.
   run(fields, began, piece) {
     return this.#call({ t: "run", fields }, { began, piece });
+  }
+
+  // helped calls piece with what stands out in a run of the fields, then with
+  // every rerun that was tried, then with what all came to.
+  helped(fields, piece) {
+    return this.#call({ t: "helped", fields }, { piece });
   }
 
   stop() {
