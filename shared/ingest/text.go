@@ -11,6 +11,7 @@ import (
 	"tideline/shared/analysis/foreign"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
+	"tideline/shared/ingest/driverlog"
 	"tideline/shared/ingest/lines"
 	"tideline/shared/ingest/memlog"
 	"tideline/shared/ingest/ortlog"
@@ -57,11 +58,12 @@ type readers struct {
 	smi   *smilog.Parser
 	mem   *memlog.Parser
 	steps *steplog.Parser
+	card  *driverlog.Parser
 }
 
 func newReaders() *readers {
 	return &readers{
-		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(nil), smilog.New(), memlog.New(nil), steplog.New(),
+		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(nil), smilog.New(), memlog.New(nil), steplog.New(), driverlog.New(),
 	}
 }
 
@@ -73,7 +75,8 @@ func (r *readers) line(num int, s string) {
 		return // rows and records of their own: nothing else is in them
 	}
 	r.bfc.Line(num, s)
-	took := r.xla.Line(num, q)
+	took := r.card.Line(num, q)
+	took = r.xla.Line(num, q) || took
 	took = r.torch.Line(num, q) || took
 	took = r.ort.Line(num, q) || took
 	took = r.smi.Line(num, q) || took
@@ -121,9 +124,12 @@ func (r *readers) end(out *Text) {
 	log, xla := r.bfc.End(), r.xla.End()
 	found, claimed := foreign.XLA(xla, log)
 	add(found...)
+	if card := foreign.Driver(r.card.End(), log, claimed); card != nil {
+		add(card)
+	}
 	cut(log.Cut)
 	cut(xla.Cut)
-	out.Log = withoutClaimed(log, claimed, len(found) > 0)
+	out.Log = withoutClaimed(log, claimed, len(out.Readings) > 0)
 	torch := r.torch.End()
 	add(foreign.Torch(torch)...)
 	cut(torch.Cut)

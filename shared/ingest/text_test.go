@@ -86,6 +86,18 @@ var wordings = []struct {
 		"a table without a failure",
 		strings.ReplaceAll(strings.ReplaceAll(table, "OOMs: 1", "OOMs: 0"), "retries: 1", "retries: 0"), "pytorch-memory-summary", "parse_only", map[string]string{"ooms": "0"},
 	},
+	// The driver alone
+	{
+		"refused on a shared card",
+		"2019-01-01 10:00:00.000000: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1432] Found device 0 with properties: \nname: GeForce GTX 1080 major: 6 minor: 1 memoryClockRate(GHz): 1.7335\npciBusID: 0000:01:00.0\ntotalMemory: 7.92GiB freeMemory: 7.80GiB\n2019-01-01 10:00:01.000000: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1115] Created TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 7527 MB memory) -> physical GPU\n2019-01-01 10:00:02.000000: E tensorflow/stream_executor/cuda/cuda_driver.cc:806] failed to allocate 7.35G (7892882432 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n2019-01-01 10:00:02.000001: E tensorflow/stream_executor/cuda/cuda_driver.cc:806] failed to allocate 6.62G (7103594496 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n",
+		"tf-bfc-oom", "device_refused_shared_card",
+		map[string]string{"driver_refusals": "[7892882432,7103594496]", "device_free_text": `"7.80GiB"`, "promised_bytes": "7892631552"},
+	},
+	{
+		"no room for a context",
+		"2020-01-01 10:00:02.000000: E tensorflow/core/common_runtime/session.cc:79] Failed to create session: Internal: failed initializing StreamExecutor for CUDA device ordinal 0: Internal: failed call to cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory; total memory reported: 11996954624\n",
+		"tf-bfc-oom", "device_already_full", map[string]string{"device_total_bytes": "11996954624", "context_failed": "true"},
+	},
 	// XLA
 	{
 		"newest wording",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -315,9 +314,6 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(dump(everything()))
 	f.Add(made(f, synthetic.Shape{Requests: 60, Live: 10, Stacks: 3, Depth: 2}))
 	f.Add(made(f, synthetic.Shape{Requests: 60, Live: 10, Stacks: 3, Depth: 2, Protocol: 2, Settings: "expandable_segments:True"}))
-	if b, err := os.ReadFile("testdata/cases/24/snapshot.pickle"); err == nil {
-		f.Add(b)
-	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, _ := Read(bytes.NewReader(b), Options{Unzip: 1 << 20, Pickle: pickle.Limits{Memory: 8 << 20}})
 		if s == nil {
