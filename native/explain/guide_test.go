@@ -68,14 +68,13 @@ func TestTheGuidesShowWhatIsPrinted(t *testing.T) {
 // is verified.
 func TestExamplesAreExplainedInWords(t *testing.T) {
 	for name, want := range map[string][]string{
-		"oom-model":          {"Serious: Out of memory: the model is too large for the card, /GPU:0", "train.optimizer=sgd: all 2 steps"},
-		"oom-resnet":         {"Serious: Out of memory: the batch is too large, /GPU:0", "it is the largest batch:", "train.checkpoint=sqrt: all 2 steps", "saves "},
-		"wasteful-dtype":     {"Serious: float64 takes twice the memory of float32", "train.precision=float32: all 2 steps"},
-		"unet-fragmentation": {"Serious: Out of memory: enough is free, but in pieces", "image=576: all 42 steps"},
-		"fragmentation":      {"The free memory lies in pieces", "Verified by rerun"},
-		"leak":               {"Serious: A leak: memory grows with every step, /GPU:0", "keep= (nothing is kept): all 30 steps", "this only puts its end off"},
-		"stall":              {"HIGHLY input-bound", "input.map.parallel=8: "},
-		"transfers":          {"Serious: Too many copies between host and device", "placement.rules=none: "},
+		"oom-model":      {"Serious: Out of memory: the model is too large for the card, /GPU:0", "train.optimizer=sgd: all 2 steps"},
+		"oom-resnet":     {"Serious: Out of memory: the batch is too large, /GPU:0", "it is the largest batch:", "train.checkpoint=sqrt: all 2 steps", "saves "},
+		"wasteful-dtype": {"Serious: float64 takes twice the memory of float32", "train.precision=float32: all 2 steps"},
+		"fragmentation":  {"Serious: Out of memory: enough is free, but in pieces", "The free memory lies in pieces", "Verified by rerun"},
+		"leak":           {"Serious: A leak: memory grows with every step, /GPU:0", "keep= (nothing is kept): all 30 steps", "this only puts its end off"},
+		"stall":          {"HIGHLY input-bound", "input.map.parallel=8: "},
+		"transfers":      {"Serious: Too many copies between host and device", "placement.rules=none: "},
 	} {
 		// Lines break anywhere.
 		got := strings.Join(strings.Fields(example(t, name, Options{})), " ")

@@ -52,7 +52,11 @@ func failed(tl *store.Timeline, o *store.OOM, leaks []Finding) Finding {
 		f.Kind, f.Title = "leak", "Out of memory: a leak filled the card"
 		l := leakOf(leaks, f.Device)
 		f.Culprit = l.Culprit
-		f.say(size(l.Number("held_bytes")) + " of the " + size(c.InUse) + " in use are results of " + l.Culprit + " from " +
+		who := l.Culprit
+		if n := int64(len(l.Holders)) - 1; n > 0 {
+			who += " and " + plural(n, "other op")
+		}
+		f.say(size(l.Number("held_bytes")) + " of the " + size(c.InUse) + " in use are results of " + who + " from " +
 			plural(l.Number("steps"), "step") + " that nobody let go.")
 		f.Try = l.Try
 	default:
