@@ -29,5 +29,6 @@
 //
 // An allocator without stamps and partitions, asked for no more than natural
 // alignment, goes a short way of its own (plain.go); all others share a general
-// one, and both keep the same tables.
+// one, and both keep the same tables. Replay goes the short way for a whole
+// batch, for those who play one trace many times.
 package bfc

@@ -77,7 +77,7 @@ func TestReplayAnswersAsAllocateAndFreeDo(t *testing.T) {
 	}
 	for name, o := range kinds {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(40) {
+			for seed := range uint64(12) {
 				rnd := rand.New(rand.NewPCG(seed, 5))
 				p := newPair(t, o, 1+rnd.IntN(900))
 				if name == "stamped" {
@@ -92,7 +92,7 @@ func TestReplayAnswersAsAllocateAndFreeDo(t *testing.T) {
 				}
 				held := make([]bool, len(p.slots))
 				most := 1 << (4 + rnd.IntN(14))
-				for range 12 {
+				for round := range 12 {
 					ops := make([]bfc.Op, 0, 200)
 					for range 200 {
 						k := rnd.IntN(len(held))
@@ -107,7 +107,9 @@ func TestReplayAnswersAsAllocateAndFreeDo(t *testing.T) {
 						p.batch.SetSafeFrontier(seed)
 						p.steps.SetSafeFrontier(seed)
 					}
-					p.same()
+					if round%4 == 3 {
+						p.same()
+					}
 				}
 			}
 		})
