@@ -156,7 +156,7 @@ func (s *served) attach(rt *exec.Runtime, b exec.Backend, id event.DeviceID, l *
 // attachHeap gives a device memory as one heap: what a TPU's programs find,
 // whose own allocator is not public, or what the workload asks for.
 func (s *served) attachHeap(rt *exec.Runtime, b exec.Backend, id event.DeviceID, l *device.Logical, base uint64) error {
-	if _, real := b.(exec.Driver); real {
+	if _, hasDriver := b.(exec.Driver); hasDriver {
 		return errors.New("a heap has no driver behind it, so that a real card cannot serve it: choose another allocator")
 	}
 	card := alloc.CardOver(l.Card)

@@ -115,8 +115,16 @@ func allocatorCases() (out []HashCase) {
 		}})
 	}
 	for _, c := range [][]string{
-		{"torch"}, {"torch", "expandable_segments=true"}, {"ort"}, {"ort", "arena_extend_strategy=same_as_requested", "use_device_allocator_for_initializers=true"},
-		{"async"}, {"async", "release_threshold=0"}, {"rmm-pool"}, {"rmm-arena", "arena_size=64MiB"}, {"system"}, {"direct"},
+		{"torch"},
+		{"torch", "expandable_segments=true"},
+		{"ort"},
+		{"ort", "arena_extend_strategy=same_as_requested", "use_device_allocator_for_initializers=true"},
+		{"async"},
+		{"async", "release_threshold=0"},
+		{"rmm-pool"},
+		{"rmm-arena", "arena_size=64MiB"},
+		{"system"},
+		{"direct"},
 	} {
 		add("allocator="+strings.Join(c, " "), api.Device{Preset: "lab-256m", Allocator: c[0], AllocatorOptions: c[1:]})
 	}

@@ -66,7 +66,7 @@ func wholeWorkload() *api.Workload {
 		Train: &api.Train{Optimizer: "momentum", Momentum: 0.5, Nesterov: true, LearningRate: 0.05, Precision: "float32", Checkpoint: "4", Swap: "auto", Microbatches: 16, Clip: 1.5},
 		Batch: []int{32, 48}, Image: []int{512, 572}, Sequence: []int{128}, Steps: 7, Seed: 9, Optimize: &no,
 		Keep: []string{"*/Relu", "fc*"}, CopyPolicy: api.CopySilentForInt32,
-		Env: []string{"CUDA_VISIBLE_DEVICES=1,0", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
+		Env:     []string{"CUDA_VISIBLE_DEVICES=1,0", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
 		Runtime: api.Runtime{Async: true, FreeTapeGradually: true, DeferredDeletion: 8 << 20, Autotune: true, WorkspaceLimit: 1 << 30, ForceGPUCompatible: true},
 		Input: api.Input{
 			Source: "digits", OpenCost: 2_000_000, FetchCost: 1000, Skip: 5, Take: 1000, Interleave: api.Interleave{Cycle: 4, Block: 16, Parallel: 2},
