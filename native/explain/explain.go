@@ -15,6 +15,7 @@ import (
 	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
+	"tideline/shared/analysis/profiler"
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
@@ -27,6 +28,9 @@ type Options struct {
 	Width int // columns of the terminal; 0 means 80
 	// NoReruns leaves out what is found by running the workload again.
 	NoReruns bool
+	// Profiler prints what the memory page of TensorFlow's profiler would show
+	// of the same run, instead of the report; as text only.
+	Profiler bool
 	// Stop ends the reruns; nil never does.
 	Stop func() bool
 }
@@ -76,6 +80,13 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 	s, err := timeline.NewStream(r)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
+	}
+	if o.Profiler {
+		rec := profiler.NewRecorder(s.Strings())
+		if err := s.Replay(rec); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		return profilerText(w, rec)
 	}
 	in := newReading(s.Strings())
 	if err := s.Replay(in); err != nil {

@@ -94,3 +94,13 @@ func TestExamplesAreExplainedInWords(t *testing.T) {
 		t.Errorf("stopped: %s", got)
 	}
 }
+
+// TestTheProfilersViewOfARun: what the stock page would tell of the same file.
+func TestTheProfilersViewOfARun(t *testing.T) {
+	got := example(t, "resnet50", Options{Profiler: true})
+	for _, want := range []string{"GPU_0_bfc\n", "memory capacity 13.480 GiB", "unused preallocated device memory", "persist/dynamic", "below 0.001 GiB not shown"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

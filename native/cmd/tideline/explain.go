@@ -17,6 +17,8 @@ type explainCmd struct {
 	More []string `arg:"" optional:"" help:"Further texts that belong to the first, such as both tables of nvidia-smi."`
 	JSON bool     `name:"json" help:"Print JSON."`
 
+	Profiler bool `help:"Print what the memory page of TensorFlow's profiler would show of a timeline."`
+
 	Reruns bool `default:"true" negatable:"" help:"Run the workload again to verify what would help. Ctrl-C ends that with what was found."`
 }
 
@@ -41,7 +43,7 @@ func (x *explainCmd) Run(ctx context.Context, c *console) error {
 		name += ", " + more
 	}
 	return explain.Explain(name, in, c.out, explain.Options{
-		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Stop: func() bool { return ctx.Err() != nil },
+		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
 	})
 }
 

@@ -111,7 +111,7 @@ func (r *Recorder) tell(e *event.Event, p *pool, b block, free bool) {
 		return
 	}
 	x := Event{
-		Time: e.Time * 1000, Memory: p.name, Free: free, Step: r.step, Heap: p.inUse, Available: p.limit - p.inUse,
+		Time: e.Time * 1000, Memory: p.name, Free: free, Step: r.step, Heap: p.inUse, Available: max(0, p.limit-p.inUse),
 		Fragmentation: p.fragmentation(), PeakInUse: p.peak, Requested: b.requested, Allocated: b.size, Address: e.Address,
 	}
 	if !free {
