@@ -27,7 +27,7 @@ func bench(ctx context.Context, args []string) error {
 	}
 	c := command(ctx, "./"+native, slices.Concat([]string{"bench"}, with, args)...)
 	if folder != "" {
-		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+folder)
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+folder+string(os.PathListSeparator)+os.Getenv("LD_LIBRARY_PATH"))
 	}
 	return c.Run()
 }
@@ -60,7 +60,7 @@ func benchCommand(ctx context.Context, path, folder string) error {
 func underNode(ctx context.Context, module string) ([]string, error) {
 	if _, err := exec.LookPath("node"); err != nil {
 		fmt.Println("no Node on this machine: WebAssembly is not measured")
-		return nil, nil
+		return nil, nil //nolint:nilerr // the other figures do without
 	}
 	err := step("WebAssembly", func() error {
 		c := command(ctx, "go", "build", "-trimpath", "-o", module, "./wasm/bench")

@@ -42,10 +42,12 @@ type task struct {
 	yardstick.Task
 	group  string
 	once   bool // is long enough to tell in one round
-	nanos  float64
+	ran    bool
+	nanos  float64 // the best of the runs, as are the next
 	allocs float64
 	rounds int
 	beside func() string // the note that needs the time
+	both   bool          // is measured as WebAssembly too
 }
 
 func (t *task) note() string {
@@ -65,8 +67,13 @@ type group struct {
 }
 
 var groups = []group{
-	{"kernels", kernels}, {"eager dispatch", dispatch}, {"training", training}, {"modelled steps", portable(yardstick.Steps)},
-	{"allocators", allocators}, {"planners", planners}, {"timelines", timelines},
+	{"kernels", kernels},
+	{"eager dispatch", dispatch},
+	{"training", training},
+	{"modelled steps", steps},
+	{"allocators", allocators},
+	{"planners", planners},
+	{"timelines", timelines},
 }
 
 // Run measures. It ends early with an error when ctx is done.
@@ -82,6 +89,9 @@ func Run(ctx context.Context, o Options) ([]Line, error) {
 	s.choose()
 	if len(s.tasks) == 0 {
 		return nil, fmt.Errorf("nothing is named like %q", o.Only)
+	}
+	if o.Only != nil && !o.Only.MatchString(wasmGroup) {
+		o.WASM = nil
 	}
 	w := newWASM(o.WASM)
 	for round := range o.Rounds {
@@ -111,18 +121,34 @@ func asked(only *regexp.Regexp) []group {
 	}
 	named := slices.Clone(groups)
 	named = slices.DeleteFunc(named, func(g group) bool { return !only.MatchString(g.name) })
-	if len(named) == 0 {
+	if len(named) == 0 || only.MatchString(wasmGroup) {
 		return groups
 	}
 	return named
 }
 
-// portable makes a group of a yardstick's tasks.
-func portable(f func() ([]yardstick.Task, error)) func(*Options) ([]*task, []Line, error) {
-	return func(*Options) ([]*task, []Line, error) {
-		list, err := f()
-		return plain(list...), nil, err
+// steps are the portable tasks, with what a whole step takes.
+func steps(*Options) ([]*task, []Line, error) {
+	list, err := yardstick.Steps()
+	if err != nil {
+		return nil, nil, err
 	}
+	tasks := both(list...)
+	for _, t := range tasks {
+		t.beside = func() string {
+			return fmt.Sprintf("%.2f million ops a second, %.3f ms a step, %s", 1e3/t.nanos, t.nanos*float64(t.N)/yardstick.StepsPerRun/1e6, t.Note())
+		}
+	}
+	return tasks, nil, nil
+}
+
+// both are tasks that are measured as WebAssembly too.
+func both(list ...yardstick.Task) []*task {
+	out := plain(list...)
+	for _, t := range out {
+		t.both = !t.Plain
+	}
+	return out
 }
 
 func plain(list ...yardstick.Task) []*task {
@@ -157,9 +183,8 @@ func (s *suite) choose() {
 		return
 	}
 	keep := map[string]bool{}
-	for i := len(s.tasks) - 1; i >= 0; i-- { // what is compared with comes before
-		t := s.tasks[i]
-		if keep[t.Name] || s.o.Only.MatchString(t.group) || s.o.Only.MatchString(t.Name) {
+	for _, t := range slices.Backward(s.tasks) { // what is compared with comes before
+		if keep[t.Name] || s.o.Only.MatchString(t.group) || s.o.Only.MatchString(t.Name) || t.both && s.o.Only.MatchString(wasmGroup) {
 			keep[t.Name] = true
 			if t.To != "" {
 				keep[t.To] = true
@@ -170,30 +195,52 @@ func (s *suite) choose() {
 	s.remarks = slices.DeleteFunc(s.remarks, func(l Line) bool { return !s.o.Only.MatchString(l.Group) && !s.o.Only.MatchString(l.What) })
 }
 
-// measure runs a task once more.
+// What a round gives a short task: as many runs as go into a time, within
+// bounds, since a single one of a few microseconds tells little.
+const (
+	roundTime = 30 * time.Millisecond
+	mostRuns  = 100
+)
+
+// measure runs a task for another round.
 func (t *task) measure() error {
+	spent := time.Duration(0)
+	for n := 0; n == 0 || n < mostRuns && spent < roundTime && !t.once; n++ {
+		took, err := t.run()
+		if err != nil {
+			return err
+		}
+		spent += took
+	}
+	t.rounds++
+	return nil
+}
+
+// run runs it once; the best run counts.
+func (t *task) run() (time.Duration, error) {
 	if t.Prepare != nil {
 		if err := t.Prepare(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
 	if err := t.Run(); err != nil {
-		return err
+		return 0, err
 	}
-	nanos := float64(time.Since(began)) / float64(t.N)
+	took := time.Since(began)
 	runtime.ReadMemStats(&after)
 	allocs := float64(after.Mallocs-before.Mallocs) / float64(t.N)
-	if t.rounds == 0 || nanos < t.nanos {
+	nanos := float64(took) / float64(t.N)
+	if !t.ran || nanos < t.nanos {
 		t.nanos = nanos
 	}
-	if t.rounds == 0 || allocs < t.allocs {
+	if !t.ran || allocs < t.allocs {
 		t.allocs = allocs
 	}
-	t.rounds++
-	return nil
+	t.ran = true
+	return took, nil
 }
 
 func (s *suite) find(name string) *task {

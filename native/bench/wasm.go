@@ -31,8 +31,7 @@ func (w *wasm) round(ctx context.Context) error {
 	}
 	out, err := exec.CommandContext(ctx, w.command[0], w.command[1:]...).Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 		}
 		return fmt.Errorf("measure WebAssembly with %s: %w", strings.Join(w.command, " "), err)

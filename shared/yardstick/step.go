@@ -28,15 +28,18 @@ func Steps() ([]Task, error) {
 		tasks = append(tasks, step(api.Workload{
 			Model: model, Mode: mode, Train: &api.Train{Optimizer: "adam"}, Batch: []int{batch}, Steps: api.MaxSteps,
 			Devices: []api.Device{{Preset: "t4-16g"}},
-		}, ops))
+		}, ops*StepsPerRun))
 	}
 	return tasks, nil
 }
 
+// StepsPerRun is how many steps a run of one of Steps is.
+const StepsPerRun = 4
+
+// step is so many ops of a workload, in all steps of a run.
 func step(w api.Workload, ops int) Task {
 	var r *launch.Runner
 	var events uint64
-	const steps = 4
 	next := func(n int) error {
 		for range n {
 			if !r.Step() {
@@ -47,7 +50,7 @@ func step(w api.Workload, ops int) Task {
 		return nil
 	}
 	return Task{
-		Name: fmt.Sprintf("ResNet-50 at %d, modelled, %s", w.Batch[0], w.Mode), Per: "op", N: ops * steps,
+		Name: fmt.Sprintf("ResNet-50 at %d, modelled, %s", w.Batch[0], w.Mode), Per: "op", N: ops,
 		Prepare: func() (err error) {
 			if r != nil {
 				return nil
@@ -60,8 +63,8 @@ func step(w api.Workload, ops int) Task {
 		},
 		Run: func() error {
 			events = 0
-			return next(steps)
+			return next(StepsPerRun)
 		},
-		Note: func() string { return fmt.Sprintf("%d ops and %d events a step", ops, events/steps) },
+		Note: func() string { return fmt.Sprintf("%d ops and %d events a step", ops/StepsPerRun, events/StepsPerRun) },
 	}
 }

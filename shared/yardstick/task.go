@@ -18,8 +18,8 @@ type Task struct {
 // Portable lists the tasks that natively and as WebAssembly are the same.
 func Portable() ([]Task, error) {
 	var all []Task
-	for _, make := range []func() ([]Task, error){Allocators, Dispatch, Steps, Planners} {
-		tasks, err := make()
+	for _, group := range []func() ([]Task, error){Allocators, Dispatch, Steps, Planners} {
+		tasks, err := group()
 		if err != nil {
 			return nil, err
 		}
