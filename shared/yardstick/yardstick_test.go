@@ -39,7 +39,7 @@ func TestEveryTaskRunsTwiceAndNamesWhatIsThere(t *testing.T) {
 		if x.Note != nil && x.Note() == "" {
 			t.Errorf("%s has nothing to note", x.Name)
 		}
-		if testing.Short() && len(seen) > 8 {
+		if testing.Short() && len(seen) >= 8 {
 			break
 		}
 	}
