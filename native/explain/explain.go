@@ -29,10 +29,12 @@ type Options struct {
 	// NoReruns leaves out what is found by running the workload again.
 	NoReruns bool
 	// Profiler prints what the memory page of TensorFlow's profiler would show
-	// of the same run, instead of the report; as text only.
+	// of the same run or profile, instead of the report; as text only.
 	Profiler bool
 	// Stop ends the reruns; nil never does.
 	Stop func() bool
+
+	zipped bool // the file was packed by gzip
 }
 
 // Explain reads a file of any supported kind and writes what it means. The
@@ -46,6 +48,9 @@ func Explain(name string, r io.Reader, w io.Writer, o Options) error {
 			err = at.Err // without the file's name again
 		}
 		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if ingest.IsData(head) {
+		return explainData(name, in, w, o)
 	}
 	switch kind := ingest.Recognise(head); kind {
 	case ingest.GZip:
@@ -71,6 +76,7 @@ func explainGzip(name string, r io.Reader, w io.Writer, o Options) error {
 	if head, err := in.Peek(2); err == nil && bytes.Equal(head, []byte("\x1f\x8b")) {
 		return fmt.Errorf("%s is compressed twice: decompress it first", name)
 	}
+	o.zipped = true
 	return Explain(name, in, w, o)
 }
 
@@ -86,7 +92,7 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 		if err := s.Replay(rec); err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		return profilerText(w, rec)
+		return profilerText(w, rec.Events())
 	}
 	in := newReading(s.Strings())
 	if err := s.Replay(in); err != nil {

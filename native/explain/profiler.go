@@ -8,10 +8,11 @@ import (
 	"tideline/shared/analysis/profiler"
 )
 
-// profilerText prints the memory page of TensorFlow's profiler for a run.
-func profilerText(to io.Writer, rec *profiler.Recorder) error {
+// profilerText prints the memory page of TensorFlow's profiler for the events
+// of a run or of a profile.
+func profilerText(to io.Writer, events []profiler.Event) error {
 	w := bufio.NewWriter(to)
-	pages := profiler.Of(rec.Events())
+	pages := profiler.Of(events)
 	for i := range pages {
 		p := &pages[i]
 		if i > 0 {
