@@ -3,6 +3,7 @@ package chrometrace
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -294,7 +295,7 @@ func (p *parser) copy() {
 	t, e := p.t, &p.e
 	c := Copy{Start: e.ts, Duration: e.dur, Bytes: e.bytes, Process: e.pid, Thread: e.tid}
 	switch {
-	case isOneOf(string(e.cat), torchCopies):
+	case slices.Contains(torchCopies, string(e.cat)):
 		t.Flavour = PyTorch
 		c.Device = true
 	case startsWith(e.name, tfCopies) && len(e.cat) == 0:
@@ -308,15 +309,6 @@ func (p *parser) copy() {
 		c.Name = t.put(e.name)
 		t.Copies = append(t.Copies, c)
 	}
-}
-
-func isOneOf(s string, list []string) bool {
-	for _, x := range list {
-		if s == x {
-			return true
-		}
-	}
-	return false
 }
 
 func startsWith(s []byte, list [][]byte) bool {

@@ -82,12 +82,12 @@ func TestABareArrayAndABrokenEnd(t *testing.T) {
 		t.Fatalf("%+v, %v", tr, err)
 	}
 	// Old PyTorch traces can have quotes that nobody escaped.
-	at := strings.Index(kineto, ` {"ph": "C"`)
-	tr, err = Read(strings.NewReader(kineto[:at]+` {"name": "a "quoted" name"}]}`), 0)
+	begin, _, _ := strings.Cut(kineto, ` {"ph": "C"`)
+	tr, err = Read(strings.NewReader(begin+` {"name": "a "quoted" name"}]}`), 0)
 	if err == nil || tr == nil || len(tr.Memory) != 4 {
 		t.Errorf("%+v, %v", tr, err)
 	}
-	tr, err = Read(strings.NewReader(kineto[:at]), 0)
+	tr, err = Read(strings.NewReader(begin), 0)
 	if err == nil || tr == nil || len(tr.Memory) != 4 {
 		t.Errorf("cut: %+v, %v", tr, err)
 	}
@@ -154,4 +154,24 @@ func TestTheKeptCase(t *testing.T) {
 	}
 	r := x.Reading()
 	golden.CheckCase(t, description, r.AppendJSON(nil))
+}
+
+func BenchmarkRead(b *testing.B) {
+	var file bytes.Buffer
+	file.WriteString(`{"schemaVersion":1,"traceEvents":[`)
+	inner := kineto[strings.Index(kineto, "\n {\"ph\"") : strings.LastIndex(kineto, "]")]
+	for i := range 5000 {
+		if i > 0 {
+			file.WriteByte(',')
+		}
+		file.WriteString(inner)
+	}
+	file.WriteString("]}")
+	b.SetBytes(int64(file.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(bytes.NewReader(file.Bytes()), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

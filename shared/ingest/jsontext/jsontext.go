@@ -214,8 +214,8 @@ func (d *Reader) after() {
 }
 
 func (d *Reader) value(c byte) (Kind, error) {
-	switch {
-	case c == '{' || c == '[':
+	switch c {
+	case '{', '[':
 		if len(d.nest) == MaxDepth {
 			return End, d.bad("nested deeper than the limit of %d", MaxDepth)
 		}
@@ -227,7 +227,7 @@ func (d *Reader) value(c byte) (Kind, error) {
 		}
 		d.state = wantValueOrEnd
 		return ArrayBegin, nil
-	case c == '"':
+	case '"':
 		d.after()
 		return Text, d.quoted()
 	}
@@ -286,16 +286,15 @@ func (d *Reader) quoted() error {
 		if len(d.text) > MaxText {
 			return d.bad("a text longer than the limit of %d bytes", MaxText)
 		}
-		switch {
-		case n == len(rest):
-		case rest[n] == '"':
-			d.pos++
+		if n == len(rest) {
+			continue
+		}
+		d.pos++
+		if rest[n] == '"' {
 			return nil
-		default:
-			d.pos++
-			if err := d.escape(); err != nil {
-				return err
-			}
+		}
+		if err := d.escape(); err != nil {
+			return err
 		}
 	}
 }

@@ -81,6 +81,7 @@ func (m *Machine) settle(items []Value) error {
 			}
 		case Global:
 			return m.refuseGlobal(v)
+		default:
 		}
 	}
 	return nil

@@ -64,8 +64,10 @@ func New(r io.Reader, sink Sink, limits Limits) *Machine {
 	if limits.Memory <= 0 {
 		limits.Memory = DefaultMemory
 	}
-	return &Machine{src: source{r: r, buf: make([]byte, 0, windowBytes)}, limits: limits, sink: sink,
-		chains: make([]chain, 1)}
+	return &Machine{
+		src: source{r: r, buf: make([]byte, 0, windowBytes)}, limits: limits, sink: sink,
+		chains: make([]chain, 1),
+	}
 }
 
 // Protocol is the highest protocol the file names; 0 when it names none.

@@ -171,7 +171,8 @@ func (m *Machine) Len(v Value) int {
 // dict keys and values alternate.
 func (m *Machine) Items(v Value, visit func(i int, item Value) bool) {
 	v = m.resolve(v)
-	s, i := uint32(0), 0
+	var s uint32
+	i := 0
 	switch v.tag() {
 	case Tuple:
 		s = uint32(v.payload()) + 1

@@ -129,3 +129,18 @@ func TestTheKeptCase(t *testing.T) {
 	r := x.Reading()
 	golden.CheckCase(t, description, r.AppendJSON(nil))
 }
+
+func BenchmarkDecode(b *testing.B) {
+	file := heap()
+	sample := field(2, join(number(1, 1), number(2, 9), number(2, 900), number(2, 1), number(2, 100)))
+	for range 20_000 {
+		file = append(file, sample...)
+	}
+	b.SetBytes(int64(len(file)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Decode(file); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -52,6 +52,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func benchRead(b *testing.B, file []byte) {
+	b.Helper()
 	b.SetBytes(int64(len(file)))
 	b.ReportAllocs()
 	before := live()

@@ -70,25 +70,25 @@ func write(b []byte, v any) []byte {
 	}
 }
 
-func open(t testing.TB, v any) *Snapshot {
-	t.Helper()
+func open(tb testing.TB, v any) *Snapshot {
+	tb.Helper()
 	s, err := Read(bytes.NewReader(dump(v)), Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func fact(t testing.TB, s *Snapshot, name string) any {
-	t.Helper()
+func fact(tb testing.TB, s *Snapshot, name string) any {
+	tb.Helper()
 	r := s.Reading()
 	var m map[string]any
 	if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	v, ok := m[name]
 	if !ok {
-		t.Errorf("no fact %s", name)
+		tb.Errorf("no fact %s", name)
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,9 +66,8 @@ func (w *teller) stack(stack uint32) event.StringID {
 // StackText is a stack as text, the outermost frame first, one a line.
 func (s *Snapshot) StackText(stack uint32) string {
 	var b strings.Builder
-	frames := s.Frames(stack)
-	for i := len(frames) - 1; i >= 0; i-- {
-		file, name, line := s.Frame(frames[i])
+	for i, n := range slices.Backward(s.Frames(stack)) {
+		file, name, line := s.Frame(n)
 		b.WriteString(name)
 		b.WriteByte(' ')
 		b.WriteString(file)

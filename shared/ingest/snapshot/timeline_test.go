@@ -15,8 +15,8 @@ import (
 )
 
 // tell makes a timeline of a snapshot and judges its events by the rules.
-func tell(t testing.TB, s *Snapshot, judged bool) *store.Timeline {
-	t.Helper()
+func tell(tb testing.TB, s *Snapshot, judged bool) *store.Timeline {
+	tb.Helper()
 	strs := &event.Strings{}
 	tl := store.New(strs)
 	j := check.New(func(event.DeviceID, event.AllocatorID) check.Rules { return check.Rules{} }, strs)
@@ -27,14 +27,14 @@ func tell(t testing.TB, s *Snapshot, judged bool) *store.Timeline {
 		tl.Append([]event.Event{*e})
 	}))
 	if err := j.Err(); err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 	if tl.Skipped() != 0 || !tl.End().Ended {
-		t.Errorf("%d events skipped, ended %v", tl.Skipped(), tl.End().Ended)
+		tb.Errorf("%d events skipped, ended %v", tl.Skipped(), tl.End().Ended)
 	}
 	for _, n := range tl.Notes() {
 		if text := tl.Text(n.Text); bytes.Contains([]byte(text), []byte("contradict")) {
-			t.Error(text)
+			tb.Error(text)
 		}
 	}
 	return tl

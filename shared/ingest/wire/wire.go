@@ -72,9 +72,8 @@ func (r *Reader) Next() bool {
 			return r.fail("field number %d", key>>3)
 		}
 		r.field = Field{Number: int32(key >> 3), Type: Type(key & 7)}
-		switch r.field.Type {
-		case startGroup, endGroup: // their fields pass as if they were ours; nobody asks for them
-			continue
+		if t := r.field.Type; t == startGroup || t == endGroup {
+			continue // their fields pass as if they were ours; nobody asks for them
 		}
 		return r.content()
 	}

@@ -11,17 +11,17 @@ import (
 
 var caseIDs = []string{"34-tf-xspace-2020-alexnet-step", "35-tf-xspace-2020-resnet-near-limit"}
 
-func readCase(t testing.TB, id string) (*Space, []byte) {
-	t.Helper()
-	inputs, description := golden.Case(t, id)
+func readCase(tb testing.TB, id string) (*Space, []byte) {
+	tb.Helper()
+	inputs, description := golden.Case(tb, id)
 	for _, b := range inputs {
 		s, err := Read(bytes.NewReader(b), 0)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return s, description
 	}
-	t.Fatal("no input")
+	tb.Fatal("no input")
 	return nil, nil
 }
 

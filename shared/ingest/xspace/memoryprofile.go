@@ -65,7 +65,6 @@ func ReadMemoryProfile(r io.Reader, limit int64) (*MemoryProfile, error) {
 type memoryReader struct {
 	d *jsontext.Reader
 	p *MemoryProfile
-	m Memory
 }
 
 // object reads an object, member by member; member has the first token of the

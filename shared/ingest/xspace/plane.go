@@ -311,6 +311,7 @@ func (p *planeReader) memory(b []byte, at int64, free bool) error {
 			m.DataType = int32(v.n)
 		case shape:
 			m.Shape = v.text
+		default:
 		}
 	})
 	p.s.Memory = append(p.s.Memory, m)
@@ -330,6 +331,7 @@ func (p *planeReader) copy(b []byte, at, duration int64, name uint32) error {
 			if c.Op == 0 {
 				c.Op = v.text
 			}
+		default:
 		}
 	})
 	p.s.Copies = append(p.s.Copies, c)
