@@ -159,7 +159,7 @@ func TestTheKeptCase(t *testing.T) {
 func BenchmarkRead(b *testing.B) {
 	var file bytes.Buffer
 	file.WriteString(`{"schemaVersion":1,"traceEvents":[`)
-	inner := kineto[strings.Index(kineto, "\n {\"ph\"") : strings.LastIndex(kineto, "]")]
+	inner := kineto[strings.Index(kineto, "\n {\"ph\""):strings.LastIndex(kineto, "]")]
 	for i := range 5000 {
 		if i > 0 {
 			file.WriteByte(',')

@@ -248,7 +248,7 @@ func (d *Reader) value(c byte) (Kind, error) {
 	}
 	whole := d.pos < len(d.buf) || len(d.nest) == 0 // else the input may have ended within it
 	d.after()
-	switch s := string(d.text); s {
+	switch string(d.text) {
 	case "true":
 		return True, nil
 	case "false":
@@ -261,11 +261,34 @@ func (d *Reader) value(c byte) (Kind, error) {
 		if !whole {
 			return End, d.cut()
 		}
-		if _, err := strconv.ParseFloat(s, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-			return End, d.bad("%q is no value", s)
+		if plain(d.text) {
+			return Number, nil
+		}
+		if _, err := strconv.ParseFloat(string(d.text), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+			return End, d.bad("%q is no value", d.text)
 		}
 		return Number, nil
 	}
+}
+
+// plain reports whether b is a number of digits with at most one point among
+// them, as nearly all are.
+func plain(b []byte) bool {
+	if len(b) > 0 && b[0] == '-' {
+		b = b[1:]
+	}
+	points, digits := 0, 0
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c == '.' && points == 0 && digits > 0:
+			points++
+		default:
+			return false
+		}
+	}
+	return digits > 0 && b[len(b)-1] != '.'
 }
 
 // quoted reads a text from its opening quote on.

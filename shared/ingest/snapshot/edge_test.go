@@ -99,9 +99,12 @@ func frame(name string) d { return d{"name", name, "filename", "/srv/" + name + 
 func TestFilesOf2020AreABareListWithoutRequestsOrAddresses(t *testing.T) {
 	s := open(t, l{d{
 		"device", 1, "address", 1 << 46, "total_size", 2097152, "allocated_size", 1536, "active_size", 2048, "segment_type", "small",
-		"blocks", l{
-			d{"size", 1024, "state", "active_allocated"}, d{"size", 512, "state", "active_awaiting_free"},
-			d{"size", 512, "state", "active_allocated"}, d{"size", 2095104, "state", "inactive"},
+		"blocks",
+		l{
+			d{"size", 1024, "state", "active_allocated"},
+			d{"size", 512, "state", "active_awaiting_free"},
+			d{"size", 512, "state", "active_allocated"},
+			d{"size", 2095104, "state", "inactive"},
 		},
 	}})
 	var at []uint64
@@ -127,7 +130,8 @@ func TestFilesOf2020AreABareListWithoutRequestsOrAddresses(t *testing.T) {
 func TestHistoryOfABlock(t *testing.T) {
 	s := open(t, d{"segments", l{d{
 		"device", 0, "address", 4096, "total_size", 2097152, "allocated_size", 1024, "active_size", 1024, "stream", 0, "segment_type", "small",
-		"blocks", l{
+		"blocks",
+		l{
 			d{"size", 1024, "state", "active_allocated", "history", l{
 				d{"addr", 4096, "real_size", 900, "frames", l{frame("newest")}}, d{"addr", 4096, "real_size", 1000, "frames", l{frame("older")}},
 			}},
@@ -151,8 +155,12 @@ func TestHistoryOfABlock(t *testing.T) {
 func segment(device, addr, total, active int, blocks ...any) d {
 	return d{
 		"device", device, "address", addr, "total_size", total, "allocated_size", active, "active_size", active,
-		"requested_size", active, "stream", 0, "segment_type", "large", "segment_pool_id", tu{0, 0}, "is_expandable", false,
-		"frames", l{}, "blocks", l(blocks),
+		"requested_size", active, "stream", 0, "segment_type", "large", "segment_pool_id",
+		tu{0, 0},
+		"is_expandable", false,
+		"frames",
+		l{},
+		"blocks", l(blocks),
 	}
 }
 
@@ -171,19 +179,24 @@ func everything() d {
 	pool := segment(1, 1<<40, 20*mib, 0, block(1<<40, 20*mib, "inactive"))
 	pool[17] = tu{0, 1}
 	return d{
-		"segments", l{segment(0, 1<<30, 20*mib, 4*mib, block(1<<30, 4*mib, "active_allocated"), block(1<<30+4*mib, 16*mib, "inactive")), pool},
-		"device_traces", l{
+		"segments",
+		l{segment(0, 1<<30, 20*mib, 4*mib, block(1<<30, 4*mib, "active_allocated"), block(1<<30+4*mib, 16*mib, "inactive")), pool},
+		"device_traces",
+		l{
 			l{
 				ev("free", 1<<30+4*mib, mib, 1000), ev("segment_alloc", 1<<31, 2*mib, 1002), ev("alloc", 1<<31, 700, 1003, "user_metadata", "step 3", "pool_id", tu{0, 0}),
 				d{"action", "oom", "device_free", 12345, "size", 64 * mib, "stream", 7, "time_us", 1004, "frames", l{frame("big")}},
 				ev("free_requested", 1<<31, 700, 1005), ev("free_completed", 1<<31, 700, 1007), ev("segment_free", 1<<31, 2*mib, 1008),
-				d{"action", "snapshot", "addr", 0, "size", 0, "stream", 0, "time_us", 1009}, ev("levitate", 1, 1, 1010),
+				d{"action", "snapshot", "addr", 0, "size", 0, "stream", 0, "time_us", 1009},
+				ev("levitate", 1, 1, 1010),
 			},
 			l{ev("alloc", 1<<40, 5, 1001), ev("free_requested", 1<<40, 5, 1006), ev("free_completed", 1<<40, 5, 1006)},
 			l{},
 		},
-		"allocator_settings", d{"PYTORCH_CUDA_ALLOC_CONF", "", "garbage_collection_threshold", 0.5, "expandable_segments", false, "roundup_power2_divisions", d{"1", 0, "2", 4}},
-		"external_annotations", l{d{"stage", "START", "name", "Optimizer.step", "device", 0, "time_us", 1002}},
+		"allocator_settings",
+		d{"PYTORCH_CUDA_ALLOC_CONF", "", "garbage_collection_threshold", 0.5, "expandable_segments", false, "roundup_power2_divisions", d{"1", 0, "2", 4}},
+		"external_annotations",
+		l{d{"stage", "START", "name", "Optimizer.step", "device", 0, "time_us", 1002}},
 	}
 }
 
