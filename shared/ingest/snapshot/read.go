@@ -229,6 +229,7 @@ func (s *Snapshot) complete() {
 		g := &s.segments[s.list.first+i]
 		at := g.Address
 		var requested, active int64
+		known := true
 		for b := range g.n {
 			blk := s.blocks.at(g.first + b)
 			if blk.Address == 0 {
@@ -239,13 +240,12 @@ func (s *Snapshot) complete() {
 				continue
 			}
 			active += blk.Size
-			if blk.Requested >= 0 {
-				requested += blk.Requested
-			} else {
-				requested += blk.Size
+			if blk.Requested < 0 {
+				known = false
 			}
+			requested += blk.Requested
 		}
-		if g.Requested < 0 {
+		if g.Requested < 0 && known {
 			g.Requested = requested
 		}
 		if g.Active == 0 {

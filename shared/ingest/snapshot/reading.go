@@ -28,6 +28,14 @@ type Totals struct {
 	ExpandableBytes int64
 }
 
+// known adds two sums that are -1 when they are not known.
+func known(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
+}
+
 // Waste is what rounding took: bytes in use that nobody asked for.
 func (t *Totals) Waste() int64 { return t.Allocated - t.Requested }
 
@@ -40,7 +48,7 @@ func (t *Totals) add(s *Snapshot, g *Segment) {
 	t.Reserved += g.Total
 	t.Allocated += g.Allocated
 	t.Active += g.Active
-	t.Requested += g.Requested
+	t.Requested = known(t.Requested, g.Requested)
 	if g.Active == 0 {
 		t.Releasable++
 		t.ReleasableBytes += g.Total
@@ -90,7 +98,7 @@ func sum(list []Totals) Totals {
 		all.Reserved += t.Reserved
 		all.Allocated += t.Allocated
 		all.Active += t.Active
-		all.Requested += t.Requested
+		all.Requested = known(all.Requested, t.Requested)
 		all.Inactive += t.Inactive
 		all.Idle += t.Idle
 		all.LargestIdle = max(all.LargestIdle, t.LargestIdle)
@@ -110,8 +118,8 @@ func (t *Totals) facts(f *reading.Facts) {
 	f.Int("reserved_bytes", t.Reserved)
 	f.Int("allocated_bytes", t.Allocated)
 	f.Int("active_bytes", t.Active)
-	f.Int("requested_bytes", t.Requested)
-	f.Int("rounding_waste_bytes", t.Waste())
+	f.IntIf("requested_bytes", t.Requested, t.Requested >= 0)
+	f.IntIf("rounding_waste_bytes", t.Waste(), t.Requested >= 0)
 	f.Int("inactive_blocks", int64(t.Idle))
 	f.Int("inactive_bytes", t.Inactive)
 	f.Int("largest_inactive_block_bytes", t.LargestIdle)
@@ -221,7 +229,11 @@ func (s *Snapshot) words(r *reading.Reading, t *Totals) {
 	r.Row("idle in segments in use", bytes(t.Inactive-t.ReleasableBytes))
 	r.Row("largest idle block", bytes(t.LargestIdle))
 	r.Row("largest active block", bytes(t.LargestActive))
-	r.Row("rounding", bytes(t.Waste()))
+	if t.Requested >= 0 {
+		r.Row("rounding", bytes(t.Waste()))
+	} else {
+		r.Open = append(r.Open, "The file does not say what was asked for: how much rounding takes is not known.")
+	}
 	r.Why = fmt.Sprintf("%s of %s reserved are active. %s in %d of %d segments can be returned to the driver; %s are idle inside segments in use.",
 		bytes(t.Active), bytes(t.Reserved), bytes(t.ReleasableBytes), t.Releasable, t.Segments, bytes(t.Inactive-t.ReleasableBytes))
 	if s.Cut != "" {

@@ -32,7 +32,7 @@ func (s *Snapshot) TorchSegments(device int) []torch.SnapshotSegment {
 		}
 		id := s.Pool(g.Pool)
 		x := torch.SnapshotSegment{
-			Device: device, Address: g.Address, Total: g.Total, Allocated: g.Allocated, Active: g.Active, Requested: g.Requested,
+			Device: device, Address: g.Address, Total: g.Total, Allocated: g.Allocated, Active: g.Active, Requested: max(g.Requested, 0),
 			Stream: torch.Stream(s.Stream(g.Stream)), Large: g.Large, Pool: torch.PoolID{A: uint64(id.A), B: uint64(id.B)},
 			Expandable: g.Expandable, Blocks: make([]torch.SnapshotBlock, 0, g.n),
 		}
