@@ -24,67 +24,81 @@ var wordings = []struct {
 	{
 		"1.4, full",
 		"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 15.90 GiB total capacity; 14.40 GiB already allocated; 601.88 MiB free; 14.52 GiB reserved in total by PyTorch)",
-		"pytorch-oom-message", "full", map[string]string{"device": "1", "reserved_unallocated_gib": "0.12", "outside_gib": "0.79", "truncated": "false"},
+		"pytorch-oom-message", "full",
+		map[string]string{"device": "1", "reserved_unallocated_gib": "0.12", "outside_gib": "0.79", "truncated": "false"},
 	},
 	{
 		"a web page's copy, fragmented",
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB (GPU 0; 23.69 GiB total capacity; 12.00 GiB already allocated; 1.50 GiB free; 21.50 GiB reserved in total by PyTorch) If reserved memory is &gt;&gt; allocated memory try setting max_split_size_mb to avoid fragmentation.",
-		"pytorch-oom-message", "fragmented", map[string]string{"reserved_unallocated_gib": "9.5", "shortfall_gib": "2.5"},
+		"pytorch-oom-message", "fragmented",
+		map[string]string{"reserved_unallocated_gib": "9.5", "shortfall_gib": "2.5"},
 	},
 	{
 		"malloc tail",
 		"RuntimeError: CUDA out of memory. Tried to allocate 14.00 MiB (GPU 0; 6.00 GiB total capacity; 4.47 GiB already allocated; 4.93 MiB free; 4.49 GiB reserved in total by PyTorch) (malloc at ..\\c10\\cuda\\CUDACachingAllocator.cpp:289)",
-		"pytorch-oom-message", "other_process", map[string]string{"non_torch_gib": "1.51", "requested_gib": "0.01"},
+		"pytorch-oom-message", "other_process",
+		map[string]string{"non_torch_gib": "1.51", "requested_gib": "0.01"},
 	},
 	{
 		"a fraction of the device",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 18.00 GiB is free. 5.00 GiB allowed; Of the allocated memory 4.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
-		"pytorch-oom-message", "limit_too_low", map[string]string{"user_limit_gib": "5"},
+		"pytorch-oom-message", "limit_too_low",
+		map[string]string{"user_limit_gib": "5"},
 	},
 	{
 		"hidden in a container",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 44.40 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has 20.00 GiB memory in use. Of the allocated memory 19.00 GiB is allocated by PyTorch, and 300.00 MiB is reserved by PyTorch but unallocated.",
-		"pytorch-oom-message", "other_process", map[string]string{"other_processes_gib": "null", "this_process_gib": "20"},
+		"pytorch-oom-message", "other_process",
+		map[string]string{"other_processes_gib": "null", "this_process_gib": "20"},
 	},
 	{
 		"HIP, wrapped within words",
 		"[rank0]: torch.OutOfMemoryError: HIP out of memory. Tried to allo\n[rank0]: cate 8.00 GiB. GPU 3 has a total capacity of 63.9\n[rank0]: 8 GiB of which 2.00 GiB is free. Of the allocated memory 61.00 Gi\n[rank0]: B is allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallo\n[rank0]: cated.\n",
-		"pytorch-oom-message", "full", map[string]string{"device": "3", "backend": `"HIP"`, "capacity_gib": "63.98", "allocated_gib": "61"},
+		"pytorch-oom-message", "full",
+		map[string]string{"device": "3", "backend": `"HIP"`, "capacity_gib": "63.98", "allocated_gib": "61"},
 	},
 	{
 		"a collector's JSON",
 		`{"time":"2025-01-01T00:00:00Z","msg":"Traceback (most recent call last):\n  File \"a.py\", line 3\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 GiB. GPU 0 has a total capacity of 79.19 GiB of which 70.00 GiB is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.\n"}`,
-		"pytorch-oom-message", "request_exceeds_device", map[string]string{"requested_gib": "900"},
+		"pytorch-oom-message", "request_exceeds_device",
+		map[string]string{"requested_gib": "900"},
 	},
 	{
 		"the request alone", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
-		"pytorch-oom-message", "undetermined_no_state", map[string]string{"requested_gib": "2", "capacity_gib": "null"},
+		"pytorch-oom-message", "undetermined_no_state",
+		map[string]string{"requested_gib": "2", "capacity_gib": "null"},
 	},
 	{
 		"cut in the middle", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.90 GiB total capacity; 14.4",
-		"pytorch-oom-message", "undetermined_truncated", map[string]string{"capacity_gib": "15.9", "allocated_gib": "null", "truncated": "true"},
+		"pytorch-oom-message", "undetermined_truncated",
+		map[string]string{"capacity_gib": "15.9", "allocated_gib": "null", "truncated": "true"},
 	},
 	{
 		"more than an exabyte", "RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.",
-		"pytorch-oom-message", "not_a_memory_problem", map[string]string{"requested_gib": "null"},
+		"pytorch-oom-message", "not_a_memory_problem",
+		map[string]string{"requested_gib": "null"},
 	},
 	{
 		"Apple",
 		"RuntimeError: MPS backend out of memory (MPS allocated: 8.80 GB, other allocations: 384.00 KB, max allowed: 9.07 GB). Tried to allocate 500.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
-		"pytorch-oom-message", "full", map[string]string{"allocated_gib": "8.8", "requested_mib": "500", "user_limit_gib": "9.07"},
+		"pytorch-oom-message", "full",
+		map[string]string{"allocated_gib": "8.8", "requested_mib": "500", "user_limit_gib": "9.07"},
 	},
 	{
 		"async backend with a limit",
 		"Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.00 GiB\nRequested               : 2.00 GiB\nDevice limit            : 79.35 GiB\nFree (according to CUDA): 60.00 GiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 10.00 GiB\n",
-		"pytorch-oom-message", "limit_too_low", map[string]string{"user_limit_is_none": "false", "device": "0"},
+		"pytorch-oom-message", "limit_too_low",
+		map[string]string{"user_limit_is_none": "false", "device": "0"},
 	},
 	{
 		"a table of a full card",
-		strings.ReplaceAll(table, "12420", "1100"), "pytorch-memory-summary", "full", map[string]string{"allocated_mib": "1062", "reserved_unallocated_mib": "38"},
+		strings.ReplaceAll(table, "12420", "1100"), "pytorch-memory-summary", "full",
+		map[string]string{"allocated_mib": "1062", "reserved_unallocated_mib": "38"},
 	},
 	{
 		"a table without a failure",
-		strings.ReplaceAll(strings.ReplaceAll(table, "OOMs: 1", "OOMs: 0"), "retries: 1", "retries: 0"), "pytorch-memory-summary", "parse_only", map[string]string{"ooms": "0"},
+		strings.ReplaceAll(strings.ReplaceAll(table, "OOMs: 1", "OOMs: 0"), "retries: 1", "retries: 0"), "pytorch-memory-summary", "parse_only",
+		map[string]string{"ooms": "0"},
 	},
 	// The driver alone
 	{
@@ -96,7 +110,8 @@ var wordings = []struct {
 	{
 		"no room for a context",
 		"2020-01-01 10:00:02.000000: E tensorflow/core/common_runtime/session.cc:79] Failed to create session: Internal: failed initializing StreamExecutor for CUDA device ordinal 0: Internal: failed call to cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory; total memory reported: 11996954624\n",
-		"tf-bfc-oom", "device_already_full", map[string]string{"device_total_bytes": "11996954624", "context_failed": "true"},
+		"tf-bfc-oom", "device_already_full",
+		map[string]string{"device_total_bytes": "11996954624", "context_failed": "true"},
 	},
 	// XLA
 	{
@@ -108,7 +123,8 @@ var wordings = []struct {
 	{
 		"platform allocator, usual size",
 		"Execution of replica 0 failed: RESOURCE_EXHAUSTED: Failed to allocate request for 12.00GiB (12884901888B) on device ordinal 2",
-		"xla-oom", "undetermined_no_state", map[string]string{"requested_bytes": "12884901888", "device_ordinal": "2", "temp_bytes": "null"},
+		"xla-oom", "undetermined_no_state",
+		map[string]string{"requested_bytes": "12884901888", "device_ordinal": "2", "temp_bytes": "null"},
 	},
 	{
 		"TPU without padding",
@@ -126,18 +142,21 @@ var wordings = []struct {
 	{
 		"a small request refused by the device",
 		"[E:onnxruntime:, sequential_executor.cc:494 ExecuteKernel] Non-zero status code returned while running Conv node. Name:'Conv_7' Status Message: /onnxruntime/core/framework/bfc_arena.cc:342 void* onnxruntime::BFCArena::AllocateRawInternal(size_t, bool) Failed to allocate memory for requested buffer of size 268435456\n",
-		"ort-bfcarena", "undetermined_no_state", map[string]string{"node": `"Conv_7"`, "requested_rounded_bytes": "268435456", "halves_as_float32": "null", "source_line": "342"},
+		"ort-bfcarena", "undetermined_no_state",
+		map[string]string{"node": `"Conv_7"`, "requested_rounded_bytes": "268435456", "halves_as_float32": "null", "source_line": "342"},
 	},
 	// RMM
 	{
 		"failure and a smaller retry",
 		"Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00:000001,allocate,0x100,1000,0x1\n1,10:00:00:000002,allocate failure,(nil),5000,0x1\n1,10:00:00:000003,allocate,0x200,2000,0x1\n1,10:00:00:000004,free,0x200,2000,0x1\n1,10:00:00:000005,free,0x100,1000,0x1\n",
-		"rmm-log", "failure_then_smaller_retry", map[string]string{"failures": "1", "failed_bytes": "5000", "retry_bytes": "2000", "live_bytes_at_end": "0", "peak_bytes": "3000"},
+		"rmm-log", "failure_then_smaller_retry",
+		map[string]string{"failures": "1", "failed_bytes": "5000", "retry_bytes": "2000", "live_bytes_at_end": "0", "peak_bytes": "3000"},
 	},
 	{
 		"rows within a program's output",
 		"24/01/01 10:00:00 INFO Executor: 7,10:00:00.000001,allocate,0x7f0000000000,256,0x0\nsomething else\nworker-2: 8,10:00:00.000002,deallocate,0x7f0000000000,256,0x0\n",
-		"rmm-log", "balanced", map[string]string{"events": "2", "cross_thread_frees": "1", "streams": `["0x0"]`},
+		"rmm-log", "balanced",
+		map[string]string{"events": "2", "cross_thread_frees": "1", "streams": `["0x0"]`},
 	},
 	// nvidia-smi
 	{"a wide screen, everything explained", wideScreen, "nvidia-smi", "explained", map[string]string{
@@ -149,38 +168,45 @@ var wordings = []struct {
 	{"Windows", strings.ReplaceAll(wideScreen, "20480MiB", "     N/A"), "nvidia-smi", "undetermined_no_state", map[string]string{"accounted_mib": "null"}},
 	{
 		"devices only", "index, name, memory.total [MiB], memory.used [MiB]\n0, Tesla T4, 15360 MiB, 3 MiB\n1, Tesla T4, 15360 MiB, [N/A]\n",
-		"nvidia-smi", "parse_only", map[string]string{"processes": "null", "accounted_mib": "null", "reserved_mib": "null"},
+		"nvidia-smi", "parse_only",
+		map[string]string{"processes": "null", "accounted_mib": "null", "reserved_mib": "null"},
 	},
 	{
 		"no units, quoted header order", "pid, gpu_uuid, used_gpu_memory [MiB], process_name\n1, GPU-a, 100, a b, c\n2, GPU-b, 200, a b, c\n3, GPU-c, 300, a b, c\n",
-		"nvidia-smi", "parse_only", map[string]string{"processes": "3", "accounted_mib": "600"},
+		"nvidia-smi", "parse_only",
+		map[string]string{"processes": "3", "accounted_mib": "600"},
 	},
 	// Steps
 	{
 		"get_memory_info, flat",
 		"step 1 {'current': 1048576000, 'peak': 2097152000}\nstep 2 {'current': 1048576000, 'peak': 2097152000}\nstep 3 {'current': 1048576000, 'peak': 2097152000}\nstep 4 {'current': 1048576000, 'peak': 2097152000}\n",
-		"step-memory-log", "no_growth", map[string]string{"samples": "4", "device_current_first": "1048576000", "unit": `"bytes as printed"`, "device_current_slope_per_step": "0"},
+		"step-memory-log", "no_growth",
+		map[string]string{"samples": "4", "device_current_first": "1048576000", "unit": `"bytes as printed"`, "device_current_slope_per_step": "0"},
 	},
 	{
 		"get_memory_info, growing",
 		"step 10 {'current': 1000000000, 'peak': 2000000000}\nstep 20 {'current': 1100000000, 'peak': 2100000000}\nstep 30 {'current': 1200000000, 'peak': 2200000000}\n",
-		"step-memory-log", "leak_growth_per_step", map[string]string{"device_current_slope_per_step": "10000000"},
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"device_current_slope_per_step": "10000000"},
 	},
 	{
 		"a warm-up that levels off",
 		"Epoch: [0]  [ 0/100]  max mem: 1000\nEpoch: [0]  [10/100]  max mem: 5000\nEpoch: [0]  [20/100]  max mem: 5200\nEpoch: [0]  [30/100]  max mem: 5210\nEpoch: [0]  [40/100]  max mem: 5210\nEpoch: [0]  [50/100]  max mem: 5210\nEpoch: [0]  [60/100]  max mem: 5210\nEpoch: [0]  [70/100]  max mem: 5210\n",
-		"step-memory-log", "no_growth", map[string]string{"samples": "8", "first": "1000", "last": "5210", "monotonic": "true"},
+		"step-memory-log", "no_growth",
+		map[string]string{"samples": "8", "first": "1000", "last": "5210", "monotonic": "true"},
 	},
 	{
 		"allocated with a unit",
 		"iter 100: loss 2.1, allocated 1024.5 MB\niter 200: loss 2.0, allocated 1124.5 MB\niter 300: loss 1.9, allocated 1224.5 MB\n",
-		"step-memory-log", "leak_growth_per_step", map[string]string{"slope_mb_per_step": "1", "unit": `"MB as printed"`},
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"slope_mb_per_step": "1", "unit": `"MB as printed"`},
 	},
 	// TensorFlow's memory log
 	{
 		"a whole life",
 		"__LOG_MEMORY__ MemoryLogStep { step_id: 1 handle: \"->a:0\" }\n__LOG_MEMORY__ MemoryLogTensorAllocation { step_id: 1 kernel_name: \"a\\\"b\" tensor { dtype: DT_FLOAT shape { dim { size: 64 } } allocation_description { requested_bytes: 256 allocated_bytes: 512 allocator_name: \"GPU_0_bfc\" allocation_id: 1 ptr: 4096 } } }\n__LOG_MEMORY__ MemoryLogTensorDeallocation { allocation_id: 1 allocator_name: \"GPU_0_bfc\" }\n__LOG_MEMORY__ MemoryLogTensorDeallocation { allocation_id: 1 allocator_name: \"cp",
-		"tf-log-memory", "parse_only", map[string]string{"records": "3", "unmatched_deallocations": "0", "tensor_allocated_bytes": "256", "unreadable_lines": "1", "prefix_styles": "1"},
+		"tf-log-memory", "parse_only",
+		map[string]string{"records": "3", "unmatched_deallocations": "0", "tensor_allocated_bytes": "256", "unreadable_lines": "1", "prefix_styles": "1"},
 	},
 }
 
@@ -290,8 +316,7 @@ func TestNothing(t *testing.T) {
 		"2024-01-01 10:00:00 used memory\nstep 1 loss 3.5\nstep 2 loss 3.4\nstep 3 loss 3.3\n",
 	} {
 		text, err := ReadText("x", strings.NewReader(s))
-		var u *UnsupportedError
-		if !errors.As(err, &u) {
+		if _, ok := errors.AsType[*UnsupportedError](err); !ok {
 			t.Errorf("%q: %v, %+v", s, err, text)
 		}
 	}

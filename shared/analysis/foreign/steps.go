@@ -132,7 +132,7 @@ func Steps(l *steplog.Log) *reading.Reading {
 	f.Bool("monotonic", monotonic(main.Values))
 	f.Bool("steps_counted", main.Counted)
 	for _, s := range l.Series {
-		name := ""
+		var name string
 		switch s.Role {
 		case steplog.DeviceCurrent:
 			name = "device_current"

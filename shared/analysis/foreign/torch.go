@@ -167,7 +167,7 @@ func (s *torchState) derived(f *reading.Facts) {
 func noLimit(f figure) bool { return f.Known && f.Bytes() >= math.Ldexp(1, 63) }
 
 func torchVariant(m *torchlog.Message) string {
-	s := ""
+	var s string
 	switch {
 	case m.Form == torchlog.Async:
 		return "cudaMallocAsync backend, multi-line table"

@@ -161,7 +161,9 @@ func tableFacts(f *reading.Facts, t *torchlog.Summary) tableView {
 		f.Set(n.name+"_peak_mib", mibValue(row.Cells[1]))
 	}
 	for _, n := range []struct{ metric, name string }{
-		{"Allocations", "allocations"}, {"Active allocs", "active_allocations"}, {"GPU reserved segments", "segments"},
+		{"Allocations", "allocations"},
+		{"Active allocs", "active_allocations"},
+		{"GPU reserved segments", "segments"},
 		{"Non-releasable allocs", "non_releasable_allocations"},
 	} {
 		if row, ok := t.Row(n.metric); ok && row.Cells[0].Known {

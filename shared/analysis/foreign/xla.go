@@ -299,7 +299,10 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
 		r.Row("asked for", event.FormatBytes(a.Requested.N))
 	}
 	for _, p := range []struct{ label, text string }{
-		{"program in all", x.Stats.Total}, {"parameters", x.Stats.Parameter}, {"results", x.Stats.LiveOut}, {"temporaries", x.Stats.Temp},
+		{"program in all", x.Stats.Total},
+		{"parameters", x.Stats.Parameter},
+		{"results", x.Stats.LiveOut},
+		{"temporaries", x.Stats.Temp},
 		{"lost to packing", x.Stats.TotalFragmentation},
 	} {
 		if p.text != "" {
@@ -313,7 +316,7 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
 }
 
 func xlaWhy(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) string {
-	s := ""
+	var s string
 	switch analysis.Verdict(r.Verdict) {
 	case analysis.FullOrFragmentedByBar:
 		s = "Only the usage bar tells the state of the pool: it is either full or too broken up for this request."

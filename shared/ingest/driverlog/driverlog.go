@@ -108,8 +108,8 @@ func (p *Parser) Line(num int, s string) bool {
 	case strings.Contains(s, "reated") && strings.Contains(s, " MB memory"):
 		head, _, _ := strings.Cut(s, " MB memory")
 		i := strings.LastIndexByte(head, ' ')
-		if n, ok := lines.Int(lines.NumberAfter(head[i+1:], "")); ok && n < 1<<30 {
-			r.Promised = bfclog.ExactSize(n << 20)
+		if n, rest, ok := lines.Digits(head[i+1:]); ok && rest == "" && n < 1<<30 {
+			r.Promised = bfclog.ExactSize(int64(n) << 20)
 		}
 		return true
 	}

@@ -35,7 +35,7 @@ func Digits(s string) (n uint64, rest string, ok bool) {
 // NumberAfter reads the whole number that follows label, blanks between. Of
 // several occurrences the first that is followed by a number counts.
 func NumberAfter(s, label string) (uint64, bool) {
-	for {
+	for label != "" { // an empty one would be found for ever
 		_, after, found := strings.Cut(s, label)
 		if !found {
 			return 0, false
@@ -45,6 +45,7 @@ func NumberAfter(s, label string) (uint64, bool) {
 		}
 		s = after
 	}
+	return 0, false
 }
 
 // Decimal reads a number with an optional sign and fraction at the start of s:

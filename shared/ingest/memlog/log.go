@@ -2,6 +2,7 @@ package memlog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tideline/shared/ingest/lines"
@@ -76,10 +77,8 @@ func (l *Log) style(prefix string) {
 	case len(t) > 5 && strings.IndexByte("IWEF", t[0]) >= 0 && lines.IsDigit(t[1]) && lines.IsDigit(t[4]):
 		s = "month and day"
 	}
-	for _, o := range l.Styles {
-		if o == s {
-			return
-		}
+	if slices.Contains(l.Styles, s) {
+		return
 	}
 	l.Styles = append(l.Styles, s)
 }
@@ -120,10 +119,8 @@ func (p *Parser) count(r *Record) {
 }
 
 func emptyDim(dims []int64) bool {
-	for _, n := range dims {
-		if n == 0 {
-			return true
-		}
+	if slices.Contains(dims, 0) {
+		return true
 	}
 	return len(dims) == 0
 }
@@ -144,8 +141,8 @@ func (l *Log) step(r *Record) {
 	if r.Kind == TensorFree || len(l.Steps) >= maxSteps {
 		return
 	}
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if l.Steps[i] == r.Step {
+	for _, v := range slices.Backward(l.Steps) {
+		if v == r.Step {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"tideline/shared/ingest/lines"
@@ -191,9 +192,9 @@ func (p *Parser) create(num int, s string) bool {
 
 // latest is the newest arena of a device: a session makes a new one.
 func (p *Parser) latest(num int, device string) *Arena {
-	for i := len(p.report.Arenas) - 1; i >= 0; i-- {
-		if p.report.Arenas[i].Device == device {
-			return p.report.Arenas[i]
+	for _, v := range slices.Backward(p.report.Arenas) {
+		if v.Device == device {
+			return v
 		}
 	}
 	return p.arena(num, device)
@@ -246,7 +247,7 @@ func (p *Parser) failure(num int, s string) bool {
 		p.node, _ = lines.Between(s, "Name:'", "'")
 	}
 	f := &Failure{Line: num, Count: 1, Source: -1, Requested: -1, Available: -1}
-	label := ""
+	var label string
 	switch {
 	case strings.Contains(s, "Failed to allocate memory for requested buffer of size "):
 		label, f.Kind = "requested buffer of size ", DeviceRefused

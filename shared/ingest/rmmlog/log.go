@@ -1,6 +1,9 @@
 package rmmlog
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Log is what the rows add up to. Bytes are those that callers asked for.
 type Log struct {
@@ -93,8 +96,8 @@ func (p *Parser) count(r *Row) {
 }
 
 func appearing[T comparable](list []T, x T) []T {
-	for i := len(list) - 1; i >= 0; i-- { // the newest is the likeliest
-		if list[i] == x {
+	for _, l := range slices.Backward(list) { // the newest is the likeliest
+		if l == x {
 			return list
 		}
 	}

@@ -173,6 +173,7 @@ func (p *Parser) appRow(f []string) bool {
 			x.UUID = f[i]
 		case timestamp:
 			p.csv.Time = f[i]
+		default:
 		}
 	}
 	p.addProcess(p.csv, x)
@@ -213,6 +214,7 @@ func (p *Parser) gpuRow(f []string) bool {
 			x.Reserved = mib(f[i])
 		case util:
 			x.Util = mib(strings.TrimSpace(strings.TrimSuffix(f[i], "%")))
+		default:
 		}
 	}
 	if figures == 0 || x.Total < 0 && x.Used < 0 && x.Free < 0 && !strings.Contains(strings.Join(f, ","), "[") {

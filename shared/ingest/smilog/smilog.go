@@ -111,7 +111,6 @@ type Parser struct {
 	cols   []column
 	apps   bool // the open CSV table lists processes
 	mon    []string
-	time   string
 	kept   int
 }
 

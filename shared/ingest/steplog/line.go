@@ -219,7 +219,7 @@ func unitOf(rest string) (unit, after string) {
 // labelOf finds the words that say what a number is: up to three before it, or
 // one after its unit. They must speak of memory.
 func labelOf(before, low, after, unit string) (string, bool) {
-	trimmed := strings.TrimRight(before, " :='\"(=~")
+	trimmed := strings.TrimRight(before, " :='\"(~")
 	if len(before)-len(trimmed) > 6 {
 		return "", false
 	}

@@ -21,8 +21,14 @@ var units = []struct {
 	bytes         float64
 }{
 	{"bytes", "bytes", 1},
-	{"KiB", "KiB", 1 << 10}, {"MiB", "MiB", 1 << 20}, {"GiB", "GiB", 1 << 30}, {"TiB", "TiB", 1 << 40},
-	{"KB", "KiB", 1 << 10}, {"MB", "MiB", 1 << 20}, {"GB", "GiB", 1 << 30}, {"TB", "TiB", 1 << 40},
+	{"KiB", "KiB", 1 << 10},
+	{"MiB", "MiB", 1 << 20},
+	{"GiB", "GiB", 1 << 30},
+	{"TiB", "TiB", 1 << 40},
+	{"KB", "KiB", 1 << 10},
+	{"MB", "MiB", 1 << 20},
+	{"GB", "GiB", 1 << 30},
+	{"TB", "TiB", 1 << 40},
 	{"B", "bytes", 1},
 }
 
@@ -87,11 +93,11 @@ func figureAfter(s, label string) Figure {
 
 // figureBefore reads the figure that ends where label begins.
 func figureBefore(s, label string) Figure {
-	i := strings.Index(s, label)
-	if i < 0 {
+	before, _, ok := strings.Cut(s, label)
+	if !ok {
 		return Figure{}
 	}
-	head := s[:i]
+	head := before
 	for _, u := range units {
 		h, ok := strings.CutSuffix(head, u.printed)
 		if !ok {

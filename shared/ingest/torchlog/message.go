@@ -216,11 +216,11 @@ func (m *Message) parenthesised(s string) {
 }
 
 func cutAtParen(s string) (string, bool) {
-	i := strings.IndexByte(s, ')')
-	if i < 0 {
+	before, _, ok := strings.Cut(s, ")")
+	if !ok {
 		return s, false
 	}
-	return s[:i], true
+	return before, true
 }
 
 func (m *Message) sentences(s string) {

@@ -43,11 +43,20 @@ var metrics = []struct {
 	label  string
 	counts bool
 }{
-	{"Allocated memory", false}, {"Active memory", false}, {"Requested memory", false},
-	{"GPU reserved memory", false}, {"Reserved memory", false}, {"Cached memory", false}, {"GPU cached memory", false},
+	{"Allocated memory", false},
+	{"Active memory", false},
+	{"Requested memory", false},
+	{"GPU reserved memory", false},
+	{"Reserved memory", false},
+	{"Cached memory", false},
+	{"GPU cached memory", false},
 	{"Non-releasable memory", false},
-	{"Allocations", true}, {"Active allocs", true}, {"GPU reserved segments", true}, {"Non-releasable allocs", true},
-	{"Oversize allocations", true}, {"Oversize GPU segments", true},
+	{"Allocations", true},
+	{"Active allocs", true},
+	{"GPU reserved segments", true},
+	{"Non-releasable allocs", true},
+	{"Oversize allocations", true},
+	{"Oversize GPU segments", true},
 }
 
 const (
@@ -57,7 +66,7 @@ const (
 
 // tableLine reads a line of a table; false when it is none.
 func (p *Parser) tableLine(num int, s string) bool {
-	if i := strings.Index(s, " memory summary, device ID "); i >= 0 && strings.Contains(s[:i], "PyTorch ") {
+	if before, _, ok := strings.Cut(s, " memory summary, device ID "); ok && strings.Contains(before, "PyTorch ") {
 		n, ok := lines.Int(lines.NumberAfter(s, "device ID "))
 		if !ok {
 			n = -1
@@ -81,8 +90,8 @@ func (p *Parser) tableLine(num int, s string) bool {
 	return p.open.row(s)
 }
 
-func (t *Summary) row(s string) bool {
-	cells := strings.Split(s, "|")
+func (s *Summary) row(line string) bool {
+	cells := strings.Split(line, "|")
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
@@ -94,20 +103,20 @@ func (t *Summary) row(s string) bool {
 		case "from small pool":
 			pool = "small"
 		}
-		if pool != "" && len(t.Rows) > 0 {
-			last := t.Rows[len(t.Rows)-1]
-			return t.add(Row{Metric: last.Metric, Pool: pool, Counts: last.Counts}, cells[i+1:])
+		if pool != "" && len(s.Rows) > 0 {
+			last := s.Rows[len(s.Rows)-1]
+			return s.add(Row{Metric: last.Metric, Pool: pool, Counts: last.Counts}, cells[i+1:])
 		}
 		for _, m := range metrics {
 			if c == m.label {
-				return t.add(Row{Metric: m.label, Counts: m.counts}, cells[i+1:])
+				return s.add(Row{Metric: m.label, Counts: m.counts}, cells[i+1:])
 			}
 		}
 	}
 	return false
 }
 
-func (t *Summary) add(r Row, cells []string) bool {
+func (s *Summary) add(r Row, cells []string) bool {
 	for i := range r.Cells {
 		if i >= len(cells) {
 			break
@@ -125,18 +134,18 @@ func (t *Summary) add(r Row, cells []string) bool {
 		for _, u := range units {
 			if rest == u.printed {
 				r.Cells[i] = Figure{v, u.unit, true}
-				t.Decimal = t.Decimal || len(u.printed) == 2
+				s.Decimal = s.Decimal || len(u.printed) == 2
 			}
 		}
 	}
-	if len(t.Rows) < maxRows {
-		t.Rows = append(t.Rows, r)
+	if len(s.Rows) < maxRows {
+		s.Rows = append(s.Rows, r)
 	}
 	return r.Cells[0].Known
 }
 
 // finish notes whether the table's last rows are there.
-func (t *Summary) finish() {
-	_, last := t.Row("Non-releasable allocs")
-	t.Cut = !last || !t.Counted
+func (s *Summary) finish() {
+	_, last := s.Row("Non-releasable allocs")
+	s.Cut = !last || !s.Counted
 }

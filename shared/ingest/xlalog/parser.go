@@ -56,7 +56,7 @@ func New() *Parser { return &Parser{report: &Report{}} }
 // Line takes the next line, without its end, and says whether it is part of
 // such a report.
 func (p *Parser) Line(num int, s string) bool {
-	if i := strings.Index(s, `\n`); i >= 0 && len(s) > 200 && (strings.Contains(s, "BufferAssignment") || strings.Contains(s, "hbm")) {
+	if found := strings.Contains(s, `\n`); found && len(s) > 200 && (strings.Contains(s, "BufferAssignment") || strings.Contains(s, "hbm")) {
 		took := false
 		for part := range strings.SplitSeq(s, `\n`) {
 			took = p.one(num, strings.ReplaceAll(part, `\t`, "\t")) || took
