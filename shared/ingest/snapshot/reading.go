@@ -17,6 +17,7 @@ type Totals struct {
 	Reserved  int64
 	Allocated int64
 	Active    int64
+	// Requested is -1 where the file does not say it of every block.
 	Requested int64
 	Inactive  int64 // bytes
 	Idle      int   // inactive blocks
