@@ -88,7 +88,7 @@ func TestTheSiteNeedsNoAgent(t *testing.T) {
 	p.choose(`input[name="memory"][value="whole"]`)
 	p.click("#rerun")
 	p.settled()
-	p.do("compare", chromedp.KeyEvent("6"))
+	p.do("compare", chromedp.KeyEvent("7"))
 	p.idle()
 	if compare := p.text("#pane"); !strings.Contains(compare, "Reserved") {
 		t.Errorf("the comparison says %q", compare)

@@ -169,7 +169,7 @@ func TestTheWholeWay(t *testing.T) {
 	p.choose(`input[name="memory"][value="growth"]`)
 	p.click("#rerun")
 	p.settled()
-	p.do("compare", chromedp.KeyEvent("6"))
+	p.do("compare", chromedp.KeyEvent("7"))
 	p.idle()
 	compare := p.text("#pane")
 	if !strings.Contains(compare, "Reserved") || !strings.Contains(compare, "growth") {
@@ -254,7 +254,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.screenshot("help")
 	p.do("close it", chromedp.KeyEvent("\x1b"))
 	p.wait("no help", `!document.querySelector("#help-dialog").open`)
-	p.do("the table twin", chromedp.KeyEvent("7"))
+	p.do("the table twin", chromedp.KeyEvent("8"))
 	p.idle()
 	if rows := eval[int](p, `document.querySelectorAll("#pane tr").length`); rows < 2 {
 		t.Errorf("the lane's table has %d rows", rows)

@@ -38,7 +38,7 @@ func TestWatchingTheCards(t *testing.T) {
 			if now := p.text(".lane-now"); !regexp.MustCompile(`of 15.00? GiB`).MatchString(now) {
 				t.Errorf("the lane says %q", now)
 			}
-			p.do("the table twin", chromedp.KeyEvent("7"))
+			p.do("the table twin", chromedp.KeyEvent("8"))
 			p.idle()
 			if pane := p.text("#pane"); !strings.Contains(pane, "Tesla T4 #1: card memory used") || !strings.Contains(pane, "2.00 GiB") {
 				t.Errorf("the table says %q", pane)
