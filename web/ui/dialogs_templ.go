@@ -98,7 +98,7 @@ func dialogs() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = key("Details tabs", "1", "…", "8").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = key("Details tabs", "1", "…", "9").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
