@@ -194,6 +194,9 @@ func (rep *report) runJSON(o *object) {
 	o.integer("lost_events", s.Lost)
 	if s.Ended {
 		o.text("end", s.End.String())
+		if s.EndText != "" {
+			o.text("end_text", s.EndText)
+		}
 	} else {
 		o.member("end", "null")
 	}

@@ -134,3 +134,19 @@ func TestNothingIsVerifiedByAnotherRun(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestAFailedRunSaysWhy: the end's message is there, in the text and as JSON.
+func TestAFailedRunSaysWhy(t *testing.T) {
+	strs := new(event.Strings)
+	const why = "node dense1/MatMul: MatMul: output 0: not a finite number"
+	end := []*event.Event{{Kind: event.End, Step: event.NoStep, Cause: uint8(event.EndFailed), Text: strs.ID(why)}}
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		if err := FromEvents("nan.tideline", slices.Values(end), strs, &out, Options{JSON: asJSON, Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), why) {
+			t.Errorf("the report does not say why:\n%s", out.String())
+		}
+	}
+}

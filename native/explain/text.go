@@ -329,6 +329,10 @@ func (rep *report) runText(w *bufio.Writer, width int) {
 		end = "ended: " + s.End.String()
 	}
 	fmt.Fprintf(w, "%s: %s in %s, %s; %s\n\n", rep.name, plural(s.Steps, "step"), duration(s.Nanos), plural(s.Events, "event"), end)
+	if s.Ended && s.EndText != "" && s.End != event.EndOutOfMemory && s.End != event.EndDone {
+		wrap(w, width, "  ", "Why: "+s.EndText)
+		fmt.Fprintln(w)
+	}
 	for i := range s.Allocators {
 		a := &s.Allocators[i]
 		if a.Allocs == 0 && a.PeakReserved == 0 {

@@ -56,13 +56,13 @@ func HostCopies(tl *store.Timeline) []Finding {
 	f.put("host_op_ns_per_step", host.nanos(tl, t0, t1)/n, Nanos)
 	f.put("copies_and_host_ops_percent", share, BasisPoints)
 	f.say("Every step moves " + size(total.bytes/n) + " between host and device in " + plural(total.count/n, "copy") +
-		", " + millis(total.nanos/n) + " or " + percent(wire) + " of its time.")
+		", " + span(total.nanos/n) + " or " + percent(wire) + " of its time.")
 	if f.Culprit == "" {
 		f.Culprit = orUnnamed(tl.Text(list[0].op))
 	}
 	if host.count > 0 {
 		f.say(plural(host.count, "op") + " on the CPU " + forcing(host.count) + " them (" + host.reason + "), such as " + host.name +
-			"; the ops there take another " + millis(host.nanos(tl, t0, t1)/n) + " of a step.")
+			"; the ops there take another " + span(host.nanos(tl, t0, t1)/n) + " of a step.")
 	}
 	down, up := named(tl, list, false), named(tl, list, true)
 	if down != "" {

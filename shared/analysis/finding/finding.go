@@ -22,6 +22,7 @@ const (
 	WastefulDType ID = "wasteful_dtype"
 	Fragmentation ID = "fragmentation"
 	Peak          ID = "peak"
+	Diverged      ID = "diverged" // a number of the training is not finite
 )
 
 // Severity orders findings.
@@ -117,6 +118,7 @@ func Of(tl *store.Timeline) []Finding {
 	if f, ok := Failed(tl, leaks); ok {
 		list = append(list, f)
 	}
+	list = append(list, NotFinite(tl)...)
 	list = append(list, leaks...)
 	list = append(list, Inputs(tl)...)
 	list = append(list, HostCopies(tl)...)
@@ -186,8 +188,18 @@ func permyri(part, whole int64) int64 {
 // percent writes hundredths of a percent with one decimal.
 func percent(p int64) string { return strconv.FormatFloat(float64(p)/100, 'f', 1, 64) + " %" }
 
-// millis writes nanoseconds as milliseconds.
-func millis(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 1, 64) + " ms" }
+// span is a time for people, in the unit that leaves it digits.
+func span(ns int64) string {
+	switch {
+	case ns == 0:
+		return "0 ms"
+	case ns < 1e6:
+		return strconv.FormatFloat(float64(ns)/1e3, 'f', 1, 64) + " µs"
+	case ns < 1e10:
+		return strconv.FormatFloat(float64(ns)/1e6, 'f', 1, 64) + " ms"
+	}
+	return strconv.FormatFloat(float64(ns)/1e9, 'f', 2, 64) + " s"
+}
 
 // pools of accelerators, without those that lie within another: their bytes
 // are in the outer one already.

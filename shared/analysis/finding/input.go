@@ -18,6 +18,11 @@ const (
 	hostCores       = 8
 )
 
+// leastInput is the time of a step, in nanoseconds, below which its input is not
+// worth a word unless it takes a fifth of the step: a small model's steps are
+// so short that any input is a twentieth of them.
+const leastInput = 1_000_000
+
 // Inputs finds a device that waits for its batches, and names the stage to
 // blame. The verdict is that of TensorFlow's profiler, by package input: the
 // part of the steps' time in which the device waits for its input or takes it
@@ -38,6 +43,9 @@ func Inputs(tl *store.Timeline) []Finding {
 	}
 	w := waits(tl, t0, t1)
 	exposed := times.ByClass[input.HostToDevice]
+	if sum.Verdict == input.ModeratelyBound && (w.nanos+exposed)/n < leastInput {
+		return nil
+	}
 	f := Finding{
 		ID: InputBound, Kind: "highly_input_bound", Title: "The device waits for its input", Severity: Serious,
 		Device: w.device, Culprit: w.stage,
@@ -55,8 +63,8 @@ func Inputs(tl *store.Timeline) []Finding {
 		first := waits(tl, every[0].Begin, every[0].End)
 		f.put("first_step_wait_ns", first.nanos, Nanos)
 	}
-	f.say(sum.Verdict.String() + ": " + percent(share) + " of a step's " + millis(step) + " go to its input. The device waits " + millis(w.nanos/n) + " for a batch and " +
-		millis(exposed/n) + " for its copy.")
+	f.say(sum.Verdict.String() + ": " + percent(share) + " of a step's " + span(step) + " go to its input. The device waits " + span(w.nanos/n) + " for a batch and " +
+		span(exposed/n) + " for its copy.")
 	if w.stage != "" {
 		f.blame(tl, w.stage, t0, t1, n, step-w.nanos/n)
 	}
@@ -156,8 +164,8 @@ func (f *Finding) blame(tl *store.Timeline, stage string, t0, t1, n, busy int64)
 	f.put("stage_ns_per_step", work/n, Nanos)
 	f.put("stage_calls_per_step", calls/n, Count)
 	f.put("device_ns_per_step", busy, Nanos)
-	f.say("The stage to blame is " + stage + ": " + plural(calls/n, "call") + " and " + millis(work/n) + " of work for each step, while the device needs " +
-		millis(busy) + ".")
+	f.say("The stage to blame is " + stage + ": " + plural(calls/n, "call") + " and " + span(work/n) + " of work for each step, while the device needs " +
+		span(busy) + ".")
 	s := tl.Settings()
 	switch {
 	case stage == stageMap:
