@@ -37,11 +37,8 @@ func basePool(tl *store.Timeline, v *View, i int) *store.Pool {
 	if v.Base == nil {
 		return nil
 	}
-	p := tl.Pools()[i]
-	for _, b := range v.Base.Pools() {
-		if b.Name == p.Name && (b.Device == p.Device || v.Base.Device(b.Device).Name == tl.Device(p.Device).Name) {
-			return b
-		}
+	if j := store.Counterpart(tl, i, v.Base); j >= 0 {
+		return v.Base.Pools()[j]
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type View struct {
 	Theme  *Theme
 	Lanes  []Lane
 	// Base is the run to compare with, drawn as a ghost line; nil for none.
-	// Its pool is the one of the same device and name.
+	// Its pool is the one that store.Counterpart names.
 	Base *store.Timeline
 	// Hide has a bit for each event.Category that is not to be drawn.
 	Hide uint32

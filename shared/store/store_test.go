@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"tideline/protocol/event"
@@ -167,7 +168,10 @@ func TestCompareRanksWhatChangedAtThePeaks(t *testing.T) {
 	if len(d[0].Ops) != 1 || d[0].Ops[0].Op != "conv" || d[0].Ops[0].BytesB != 5000 {
 		t.Errorf("ops: %+v", d[0].Ops)
 	}
-	if d := Compare(build(1, "bfc"), build(1, "torch"), 5); len(d) != 2 || d[0].B != -1 || d[1].A != -1 {
+	if d := Compare(build(1000, "bfc"), build(5000, "torch"), 5); len(d) != 1 || d[0].A != 0 || d[0].B != 0 || !strings.HasSuffix(d[0].Name, " bfc → torch") || d[0].PeakB-d[0].PeakA != 4000 {
+		t.Errorf("pools of one device under two names: %+v", d)
+	}
+	if d := Compare(build(1, "bfc"), build(1, "gpu_host_bfc"), 5); len(d) != 2 || d[0].B != -1 || d[1].A != -1 {
 		t.Errorf("pools that do not match: %+v", d)
 	}
 }
