@@ -72,15 +72,20 @@ func (r *request) poolName() string {
 	return short(r.sl.tl.Device(r.pool.Device).Name) + " " + r.pool.Name
 }
 
-// nothing answers for a timeline that tells no memory.
-func nothing(a *answer) {
+// nothing answers for a timeline that tells no memory: with why it ended, where
+// that is told.
+func nothing(a *answer, r *request) {
+	if end := r.sl.tl.End(); end.Ended && end.Text != "" && end.Reason != event.EndDone {
+		a.verdict(title(end.Reason.String())+" before the first allocation", false, end.Text)
+		return
+	}
 	a.key("text").text("This timeline tells of no memory.")
 }
 
 // live is what is allocated at the cursor.
 func (s *Session) live(a *answer, r *request) {
 	if r.pool == nil {
-		nothing(a)
+		nothing(a, r)
 		return
 	}
 	p := r.pool
@@ -159,7 +164,7 @@ func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, capti
 // chunks is the allocator's map at the cursor: regions and holes.
 func (s *Session) chunks(a *answer, r *request) {
 	if r.pool == nil {
-		nothing(a)
+		nothing(a, r)
 		return
 	}
 	a.note(r.where())
@@ -260,7 +265,7 @@ func largestHoles(m event.ChunkMap, n int) (out []hole) {
 // peak is what made up the highest use: of the whole run, or of the selection.
 func (s *Session) peak(a *answer, r *request) {
 	if r.pool == nil {
-		nothing(a)
+		nothing(a, r)
 		return
 	}
 	p, tl := r.pool, r.sl.tl
@@ -410,6 +415,9 @@ func (s *Session) compare(a *answer, r *request) {
 	for i := range list {
 		d := &list[i]
 		d.Name = short(d.Name)
+		if d.Planned {
+			d.Name += ", an arena in the pool"
+		}
 		f = append(f,
 			figure{name: "Peak in use, " + d.Name, value: size(d.PeakB), sub: signed(d.PeakB - d.PeakA), tone: tone(d.PeakB - d.PeakA)},
 			figure{name: "Reserved", value: size(d.ReservedB), sub: signed(d.ReservedB - d.ReservedA), tone: tone(d.ReservedB - d.ReservedA)})

@@ -53,6 +53,10 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 		a.key("peak").num(pk.InUse).key("peakTime").num(pk.Time)
 	}
 	a.key("begin").num(sl.begin(t0, t1)).key("active").num(sl.active(t1))
+	a.key("waited").num(sl.waited(t1))
+	if end := sl.tl.End(); end.Ended && end.Reason != event.EndDone {
+		a.key("message").text(end.Text)
+	}
 	var lost int64
 	for _, g := range sl.tl.Gaps() {
 		lost += g.Count
@@ -109,6 +113,16 @@ func (sl *slot) active(end int64) int64 {
 		return last
 	}
 	return end
+}
+
+// waited is how long a request waited for memory before it ended the run; 0
+// where none did for long.
+func (sl *slot) waited(end int64) int64 {
+	list := sl.tl.OOMs()
+	if at := sl.active(end); at < end && len(list) > 0 {
+		return list[len(list)-1].Time - at
+	}
+	return 0
 }
 
 func (sl *slot) state() string {

@@ -38,6 +38,7 @@ class App {
   runId = ""; // of the agent, when the timeline is one
   library = new Map(); // timelines of this tab: id -> {name, blob}
   blob = null; // what Save writes
+  linked = false; // the tab is the one that the address bar asked for
   busy = 0;
   reruns = 0;
   streams = 0;
@@ -200,6 +201,7 @@ class App {
       this.view = this.startView();
     }
     this.lanes.take(status.lanes);
+    this.lanes.told(current.message);
     if (!this.lane || !status.lanes.some((l) => l.key === this.lane.key)) this.lane = status.lanes[0] ?? null;
     if (first) this.restore();
     this.facts();
@@ -207,7 +209,14 @@ class App {
     this.tables();
   }
 
-  // skipWait leaves a long last wait for memory out of the first view.
+  // failed shows why a run ended, unless a link asked for something else, and
+  // leaves a long last wait for memory out of the first view.
+  failed() {
+    if (!this.linked) this.details.choose("oom");
+    this.linked = false;
+    this.skipWait();
+  }
+
   skipWait() {
     const { active } = this.current;
     const { t0, t1 } = this.span;
@@ -237,7 +246,7 @@ class App {
     fact("loss", metric("loss") === undefined ? null : metric("loss").toFixed(3));
     const log = c.origin === "log"; // a moment: no peak, no time
     fact("peak", c.peak && !log ? bytes(c.peak) : null);
-    fact("elapsed", c.last > c.first && !log ? nanos(c.last - c.first) : null, c.modelled ? "modelled" : "");
+    fact("elapsed", c.last > c.first && !log ? nanos(c.last - c.first) : null, [c.modelled && "modelled", c.waited && `${nanos(c.waited)} of it waiting for memory`].filter(Boolean).join(", "));
     const chip = $("run-state");
     chip.hidden = false;
     const state = this.live ? "running" : c.state;
@@ -293,7 +302,15 @@ class App {
   restore() {
     const w = this.wanted;
     if (!w || !this.view) return;
-    if (w.tab) this.details.choose(w.tab);
+    if (w.tab) {
+      this.details.choose(w.tab);
+      this.linked = true;
+    }
+    // What the link is about may not have arrived yet.
+    if (this.live && Math.max(w.t1 ?? 0, w.cursor ?? 0) > this.span.t1) {
+      w.tab = "";
+      return;
+    }
     if (w.t0 !== null && w.t1 !== null && w.t1 <= this.span.t1 * 1.001) this.show(w.t0, w.t1);
     if (w.cursor !== null) this.moveCursor(w.cursor);
     this.wanted = null;

@@ -74,7 +74,7 @@ export class Details {
   }
 
   #show(a) {
-    $("tab-note").textContent = a.note ?? "";
+    $("tab-note").textContent = $("tab-note").title = a.note ?? "";
     const nodes = [];
     if (a.verdict) {
       nodes.push(el(`div.verdict${a.verdict.calm ? ".calm" : ""}`, {}, el("h3", {}, a.verdict.title), ...a.verdict.text.map((t) => el("p", {}, t))));

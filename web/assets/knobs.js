@@ -89,6 +89,7 @@ export class Knobs {
     this.given = null;
     this.form.addEventListener("input", (e) => {
       if (e.target.name === "train.optimizer") this.#rate();
+      if (e.target.name === "model") this.#suit();
       this.changed();
     });
     this.form.addEventListener("submit", (e) => {
@@ -200,6 +201,25 @@ export class Knobs {
     else if (same && rate.value === "") rate.value = base;
   }
 
+  // #suit: sizes of a sample and a source that came with another model are not
+  // this one's; they come back with it.
+  #suit() {
+    const model = this.control("model").value;
+    const same = model === this.base.get("model");
+    for (const name of ["image", "sequence", "input.source"]) {
+      const c = this.control(name);
+      const was = same ? this.base.get(name) ?? "" : "";
+      if (name !== "input.source" || same || this.#reads(model, c.value) === false) write(c, was);
+    }
+  }
+
+  // #reads says whether a source holds what a model reads: text is for tokens,
+  // digits are for all others.
+  #reads(model, source) {
+    const tokens = this.models?.find((m) => m.name === model)?.kind === "tokens";
+    return !(source === "text" && !tokens) && !(source === "digits" && tokens);
+  }
+
   // #fit shows the controls that mean something with what is chosen.
   #fit() {
     const value = (name) => this.control(name).value;
@@ -209,7 +229,7 @@ export class Knobs {
       train: this.#trains,
       eager: value("mode") === "eager",
       graph: value("mode") !== "eager",
-      images: model?.kind === "images",
+      images: !!model?.image, // an MLP takes pixels, but of one size
       tokens: model?.kind === "tokens",
       accelerator: cards > 0,
       two: cards === 2,
@@ -229,6 +249,7 @@ export class Knobs {
       options.disabled = !allocator.options;
       this.control("devices.0.allocator").title = allocator.text;
     }
+    for (const o of this.control("input.source").options) o.hidden = o.disabled = !!model && !this.#reads(model.name, o.value);
     if (model?.image) this.control("image").placeholder = model.image;
     if (model?.sequence) this.control("sequence").placeholder = model.sequence;
     for (const fold of this.form.querySelectorAll(".more")) {

@@ -199,7 +199,23 @@ export class Lanes {
       return;
     }
     out.replaceChildren(el("b", {}, nanos(view.t0, view.t1)), " – ", el("b", {}, nanos(view.t1, view.t1)), ` · ${nanos(view.t1 - view.t0)}`,
-      selection ? ` · selected ${nanos(selection.t1 - selection.t0)}` : "");
+      selection ? ` · selected ${nanos(selection.t1 - selection.t0)}` : "", this.#ahead(view));
+  }
+
+  // #ahead tells of the failure that lies beyond the view, where nothing happens
+  // in between but the wait for memory.
+  #ahead(view) {
+    const { active, waited } = this.app.current ?? {};
+    if (!waited || view.t1 < active || view.t1 >= active + waited) return "";
+    return el("b.ahead", { title: "Nothing happens in between. Fit shows all of it, Next OOM goes there." }, ` ▸ out of memory at ${nanos(active + waited)}, after ${nanos(waited)} of waiting`);
+  }
+
+  // told shows why a run ended in the place of lanes that have nothing to show.
+  told(message) {
+    const none = !!message && !this.list.some((l) => l.kind === "memory" || l.kind === "op");
+    this.message ??= this.root.appendChild(el("p.lanes-message", { role: "status" }));
+    this.message.hidden = !none;
+    this.message.textContent = none ? message : "";
   }
 
   #axis(view) {

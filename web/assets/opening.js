@@ -54,6 +54,8 @@ export const opening = {
       if (end.warning) this.toast(end.warning, true);
       this.remember();
       await this.settings();
+      this.restore();
+      if (this.current?.ooms) this.skipWait();
     });
   },
 

@@ -107,6 +107,7 @@ export const running = {
     this.sharing.cancel();
     this.sharing.field = "";
     this.current = null;
+    this.linked = false;
     this.runId = id;
     this.blob = null;
     this.live = true;
@@ -138,10 +139,8 @@ export const running = {
           this.facts();
           this.redraw(true);
           await this.settings().catch(() => {});
-          if (this.current.ooms) {
-            this.details.choose("oom");
-            this.skipWait();
-          }
+          this.restore();
+          if (this.current.ooms) this.failed();
         }
         await this.listRuns();
         this.tables();
