@@ -40,7 +40,7 @@ func (w *Workload) Defaults() {
 	w.Devices = slices.Clone(w.Devices)
 	for i := range w.Devices {
 		d := &w.Devices[i]
-		setDefault(&d.Kind, "gpu")
+		setDefault(&d.Kind, kindOf(d.Preset))
 		setDefault(&d.Card, d.Preset+"#"+itoa(i))
 		if d.Kind == "gpu" {
 			setDefault(&d.Allocator, DefaultAllocator)
@@ -131,7 +131,7 @@ func (d *Device) Count() int {
 
 // Type is the device type as names have it: GPU, TPU.
 func (d *Device) Type() string {
-	if d.Kind == "tpu" {
+	if d.Kind == "tpu" || d.Kind == "" && kindOf(d.Preset) == "tpu" {
 		return "TPU"
 	}
 	return "GPU"
@@ -146,4 +146,27 @@ func (w *Workload) Variable(name string) (value string, set bool) {
 		}
 	}
 	return value, set
+}
+
+// tpuPrefix begins the names of all presets of TPUs, and of no other.
+const tpuPrefix = "tpu-"
+
+// kindOf is the kind of the devices of a preset.
+func kindOf(preset string) string {
+	if strings.HasPrefix(preset, tpuPrefix) {
+		return "tpu"
+	}
+	return "gpu"
+}
+
+// follow lets a device's kind go with its new preset where it went with the
+// old one. An allocator that is the default of GPUs stays behind.
+func (d *Device) follow(was Device) {
+	if d.Kind == "" || was.Kind != kindOf(was.Preset) || d.Preset == "" {
+		return
+	}
+	d.Kind = kindOf(d.Preset)
+	if d.Kind == "tpu" && d.Allocator == DefaultAllocator && len(d.AllocatorOptions) == 0 {
+		d.Allocator = ""
+	}
 }

@@ -365,7 +365,7 @@ func (w *Workload) Set(path, value string) error {
 func (w *Workload) set(path, value string) error {
 	switch head, rest, _ := strings.Cut(path, "."); {
 	case head == "devices":
-		return setListed(&w.Devices, "device", rest, value, deviceFields)
+		return w.setDevice(rest, value)
 	case strings.HasPrefix(path, "placement.rules"):
 		rest = strings.TrimPrefix(strings.TrimPrefix(path, "placement.rules"), ".")
 		return setListed(&w.Placement.Rules, "rule", rest, value, ruleFields)
@@ -381,6 +381,20 @@ func (w *Workload) set(path, value string) error {
 		return nil
 	}
 	return setNamed(w, path, value, plainFields)
+}
+
+// setDevice sets one field of one device.
+func (w *Workload) setDevice(path, value string) error {
+	was := w.Devices
+	if err := setListed(&w.Devices, "device", path, value, deviceFields); err != nil {
+		return err
+	}
+	if number, name, _ := strings.Cut(path, "."); name == "preset" {
+		if n, err := strconv.Atoi(number); err == nil && n < len(was) {
+			w.Devices[n].follow(was[n])
+		}
+	}
+	return nil
 }
 
 // setListed sets one field of one entry of a list.

@@ -284,6 +284,7 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 	case len(known.Presets) > 0 && !slices.Contains(known.Presets, d.Preset) && !slices.Contains(known.Unlisted, d.Preset):
 		p.add(at("preset"), unknown("device preset", d.Preset, known.Presets))
 	}
+	d.validateKind(p, at("kind"), known)
 	validateName(p, at("card"), d.Card)
 	if len(known.Allocators) > 0 {
 		choice(p, at("allocator"), d.Allocator, known.Allocators...)
@@ -314,6 +315,14 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 	d.validateParts(p, at)
 }
 
+// validateKind holds a kind that is given to the preset's.
+func (d *Device) validateKind(p *Problems, path string, known Known) {
+	if d.Kind != "gpu" && d.Kind != "tpu" || d.Kind == kindOf(d.Preset) || !slices.Contains(known.Presets, d.Preset) {
+		return
+	}
+	p.add(path, d.Preset, " is a ", strings.ToUpper(kindOf(d.Preset)), ": set kind to ", kindOf(d.Preset), ", or leave it out")
+}
+
 // validateParts checks the ways to share a card out against each other.
 func (d *Device) validateParts(p *Problems, at func(string) string) {
 	limited := ""
@@ -329,7 +338,7 @@ func (d *Device) validateParts(p *Problems, at func(string) string) {
 	if limited != "" && d.Virtual > 1 {
 		p.add(at("virtual"), "virtual and ", limited, " exclude each other: write the sizes as logical: [1GiB, 1GiB], or virtual: 2 for equal parts")
 	}
-	if d.Kind != "tpu" {
+	if d.Type() != "TPU" {
 		return
 	}
 	for _, x := range []struct {

@@ -32,10 +32,7 @@ func Entry(w *api.Workload, device string) int {
 }
 
 func kindOf(d *api.Device) string {
-	if d.Kind == "" {
-		return "gpu"
-	}
-	return d.Kind
+	return strings.ToLower(d.Type())
 }
 
 // at is the path of a field of one device.

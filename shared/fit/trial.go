@@ -75,10 +75,14 @@ type Prober struct {
 
 	events int64
 	runs   int
+	err    error // of the last run that could not be made
 }
 
 // Runs is how many workloads were run.
 func (p *Prober) Runs() int { return p.runs }
+
+// Err is why the last run could not be made; nil where it could, or was ended.
+func (p *Prober) Err() error { return p.err }
 
 // Over says that the bounds are reached: what is not tried yet will not be.
 func (p *Prober) Over() bool {
@@ -132,7 +136,7 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 		Stop:    p.Over,
 	})
 	p.runs++
-	if err != nil || res.Reason == event.EndStopped {
+	if p.err = err; err != nil || res.Reason == event.EndStopped {
 		return nil, false
 	}
 	t := &Trial{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"tideline/native/monitor"
@@ -17,6 +18,7 @@ type devicesCmd struct {
 type presetInfo struct {
 	Name         string `json:"name"`
 	Title        string `json:"title"`
+	Kind         string `json:"kind"` // gpu, tpu
 	Compute      string `json:"compute_capability"`
 	Total        int64  `json:"total"`
 	TotalFrom    string `json:"total_source"`
@@ -33,7 +35,7 @@ type presetInfo struct {
 // Run lists the virtual cards.
 func (d *devicesCmd) Run(c *console) error {
 	var list []presetInfo
-	for _, p := range device.Presets() {
+	for _, p := range slices.Concat(device.Presets(), device.TPUs()) {
 		card, err := device.NewMachine(nil).Card(p.Name, &p)
 		if err != nil {
 			return fmt.Errorf("make a %s: %w", p.Name, err)
@@ -41,7 +43,7 @@ func (d *devicesCmd) Run(c *console) error {
 		card.Hold(p.Context.Value)
 		free := card.Free()
 		list = append(list, presetInfo{
-			Name: p.Name, Title: p.Title, Compute: fmt.Sprintf("%d.%d", p.Major, p.Minor), Total: p.Total.Value, TotalFrom: p.Total.From.String(),
+			Name: p.Name, Title: p.Title, Kind: kindOf(&p), Compute: fmt.Sprintf("%d.%d", p.Major, p.Minor), Total: p.Total.Value, TotalFrom: p.Total.From.String(),
 			Context: p.Context.Value, Reserve: card.Reserve(free), Available: device.DefaultLimit(free, card.Reserve(free)), FLOPS: p.FLOPS.Value, FLOPSFrom: p.FLOPS.From.String(),
 			MemBandwidth: p.MemBandwidth.Value, H2D: p.H2D.Value, D2H: p.D2H.Value,
 		})
@@ -58,6 +60,13 @@ func (d *devicesCmd) Run(c *console) error {
 	}
 	t.print(c)
 	return nil
+}
+
+func kindOf(p *device.Preset) string {
+	if p.Type == "TPU" {
+		return "tpu"
+	}
+	return "gpu"
 }
 
 // own lists the cards of this machine, with who holds their memory.

@@ -81,10 +81,13 @@ func (f *fitCmd) Run(ctx context.Context, c *console) error {
 	device := "/" + strings.ToUpper(w.Devices[0].Kind) + ":0"
 	p := &fit.Prober{Device: device, MaxEvents: 400_000_000, Stop: func() bool { return ctx.Err() != nil }}
 	e, ok := p.Estimate(w, fit.Knob(f.Knob), f.Most)
-	if e == nil || !ok && ctx.Err() != nil {
+	if e == nil && p.Err() != nil {
+		return fmt.Errorf("fit %s: %w", f.Workload, p.Err())
+	}
+	if !ok && ctx.Err() != nil {
 		return fmt.Errorf("fit %s: the search was stopped", f.Workload)
 	}
-	if !ok {
+	if e == nil || !ok {
 		return fmt.Errorf("fit %s: too long to be run again and again; try fewer steps or --most", f.Workload)
 	}
 	out := f.answer(w, device, e)
@@ -136,8 +139,13 @@ func (f *fitCmd) onto(w *api.Workload) error {
 		w.Devices = []api.Device{{Preset: f.Device}}
 	}
 	for i := range w.Devices {
-		if f.Device != "" {
-			w.Devices[i].Preset, w.Devices[i].Card = f.Device, ""
+		if f.Device == "" {
+			continue
+		}
+		d := &w.Devices[i]
+		d.Kind, d.Preset, d.Card = "", f.Device, ""
+		if d.Type() == "TPU" { // what only GPUs have
+			d.Growth, d.Allocator, d.AllocatorOptions = false, "", nil
 		}
 	}
 	w.Defaults()

@@ -26,6 +26,8 @@ func TestFit(t *testing.T) {
 		{"a search that ends early", fitting, []string{"--most", "100"}, 0, "Largest batch: 100, where the search ends", ""},
 		{"no card", onCPU, nil, 2, "", "name one with --device"},
 		{"a card for it", onCPU, []string{"--device", "t4-16g"}, 0, "Largest batch: ", ""},
+		{"a TPU for it", onCPU, []string{"--device", "tpu-v3"}, 0, "fits /TPU:0 (tpu-v3)", ""},
+		{"a TPU instead of a GPU that grows", "model: mlp\nbatch: 8\nsteps: 2\ndevices:\n  - {preset: lab-256m, growth: true}\n", []string{"--device", "tpu-v2"}, 0, "fits /TPU:0 (tpu-v2)", ""},
 		{"a card that is none", fitting, []string{"--device", "abacus"}, 2, "", "abacus"},
 		{"a knob that the model lacks", fitting, []string{"--knob", "sequence"}, 2, "", "lenet5 takes no sequence"},
 	} {
