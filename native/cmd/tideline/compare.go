@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -76,8 +77,9 @@ func compare(a, b *analysis.Summary) *comparison {
 	x := &comparison{Changed: changedSettings(a.Settings, b.Settings), OOMA: len(a.Failures), OOMB: len(b.Failures), EndA: endWord(a), EndB: endWord(b)}
 	x.row("steps", "count", a.Steps, b.Steps)
 	x.row("time", "nanoseconds", a.Nanos, b.Nanos)
-	for _, name := range allocatorNames(a, b) {
-		p, q := allocatorOf(a, name), allocatorOf(b, name)
+	for _, pair := range allocatorPairs(a, b) {
+		p, q := pair.a, pair.b
+		name := pair.name()
 		x.row(name+" peak in use", "bytes", p.PeakInUse, q.PeakInUse)
 		x.row(name+" peak reserved", "bytes", p.PeakReserved, q.PeakReserved)
 		if p.Reported || q.Reported {
@@ -129,29 +131,55 @@ func endWord(s *analysis.Summary) string {
 	return s.End.String()
 }
 
-// allocatorNames lists the allocators of both, those of a first.
-func allocatorNames(a, b *analysis.Summary) []string {
-	var names []string
-	seen := make(map[string]bool)
-	for _, s := range []*analysis.Summary{a, b} {
-		for i := range s.Allocators {
-			if n := s.Allocators[i].Name; !seen[n] {
-				seen[n] = true
-				names = append(names, n)
-			}
-		}
+// allocatorPair is an allocator of each run that go together; of one that the
+// other run does not have, the other is empty.
+type allocatorPair struct{ a, b analysis.AllocatorSummary }
+
+func (p *allocatorPair) name() string {
+	n := cmp.Or(p.a.Name, p.b.Name)
+	if p.a.Name != "" && p.b.Name != "" && p.a.Name != p.b.Name {
+		n = p.a.Name + " → " + p.b.Name
 	}
-	return names
+	if in := cmp.Or(p.a.Within, p.b.Within); in != "" {
+		n += ", inside " + in
+	}
+	return n
 }
 
-func allocatorOf(s *analysis.Summary, name string) analysis.AllocatorSummary {
-	for _, a := range s.Allocators {
-		if a.Name == name {
-			return a
+// allocatorPairs puts the allocators of both side by side, those of a first:
+// equal names, then those of one device in one role under two names, as when
+// another allocator serves the card.
+func allocatorPairs(a, b *analysis.Summary) (out []allocatorPair) {
+	taken := make([]bool, len(b.Allocators))
+	take := func(fits func(*analysis.AllocatorSummary) bool) (none analysis.AllocatorSummary) {
+		for j := range b.Allocators {
+			if !taken[j] && fits(&b.Allocators[j]) {
+				taken[j] = true
+				return b.Allocators[j]
+			}
+		}
+		return none
+	}
+	for _, p := range a.Allocators {
+		out = append(out, allocatorPair{p, take(func(q *analysis.AllocatorSummary) bool { return q.Name == p.Name })})
+	}
+	for i := range out {
+		if p := &out[i].a; out[i].b.Name == "" {
+			out[i].b = take(func(q *analysis.AllocatorSummary) bool {
+				return q.Device == p.Device && (q.Within != "") == (p.Within != "") && pinned(q) == pinned(p)
+			})
 		}
 	}
-	return analysis.AllocatorSummary{}
+	for j, q := range b.Allocators {
+		if !taken[j] {
+			out = append(out, allocatorPair{b: q})
+		}
+	}
+	return out
 }
+
+// pinned: the pool of pinned host memory lies on the CPU beside its own.
+func pinned(a *analysis.AllocatorSummary) bool { return strings.Contains(a.Name, "host") }
 
 func changedSettings(a, b event.Fields) []settingChange {
 	if len(a) == 0 || len(b) == 0 { // a log does not tell how it was run
