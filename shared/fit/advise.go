@@ -3,6 +3,8 @@ package fit
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tideline/protocol/api"
 	"tideline/shared/analysis/finding"
@@ -100,7 +102,7 @@ func (a *asking) try(changes ...Change) *Trial {
 	if a.ended {
 		return nil
 	}
-	t, ok := a.p.Try(a.q.Workload, changes...)
+	t, ok := a.p.Try(a.q.Workload, a.fair(changes)...)
 	if !ok {
 		return nil
 	}
@@ -113,6 +115,31 @@ func (a *asking) try(changes ...Change) *Trial {
 		a.ended = true
 	}
 	return t
+}
+
+// fair adds to a change of the allocator the limit that the device had without
+// it. An allocator that is not TensorFlow's gets all that is free where nothing
+// limits it, also what TensorFlow leaves to libraries: that would help by more
+// memory, not by better use of it.
+func (a *asking) fair(changes []Change) []Change {
+	for _, c := range changes {
+		rest, is := strings.CutSuffix(c.Field, ".allocator")
+		entry, err := strconv.Atoi(strings.TrimPrefix(rest, "devices."))
+		if !is || err != nil || c.Value == api.DefaultAllocator || c.Value == "async" || entry >= len(a.q.Workload.Devices) {
+			continue
+		}
+		d := &a.q.Workload.Devices[entry]
+		if d.MemoryLimit > 0 || len(d.Logical) > 0 || d.Virtual > 1 || d.Fraction > 0 || a.out.Base.Limit <= 0 ||
+			slices.ContainsFunc(changes, func(c Change) bool { return c.Field == at(entry, "memory_limit") }) {
+			continue
+		}
+		changes = slices.Clone(changes)
+		if d.Growth { // excludes a limit, and means nothing to this allocator
+			changes = append(changes, Change{Field: at(entry, "growth"), Value: "false"})
+		}
+		return append(changes, Change{Field: at(entry, "memory_limit"), Value: strconv.FormatInt(a.out.Base.Limit, 10)})
+	}
+	return changes
 }
 
 func (a *asking) singles() {

@@ -199,3 +199,29 @@ func TestListsKeepTheirRatios(t *testing.T) {
 		t.Errorf("%d", n)
 	}
 }
+
+// TestAllocatorsCompeteUnderOneLimit: an allocator that gets all that is free
+// where nothing limits it is not offered for that.
+func TestAllocatorsCompeteUnderOneLimit(t *testing.T) {
+	for _, growth := range []bool{false, true} {
+		w := lenet(1024)
+		w.Devices[0].Growth, w.Devices[0].Held = growth, 200<<20
+		a, ok := (&Prober{Device: "/GPU:0"}).Ask(Question{Workload: w}, nil)
+		if !ok || a.Base.Passed {
+			t.Fatalf("%v %+v", ok, a)
+		}
+		tried := false
+		for _, x := range append(slices.Clone(a.Good), a.Bad...) {
+			if !slices.Contains(x.Changes, Change{Field: "devices.0.allocator", Value: "torch"}) {
+				continue
+			}
+			tried = true
+			if x.Limit != a.Base.Limit || x.Passed && x.Peak > a.Base.Limit {
+				t.Errorf("%s: peak %d under a limit of %d, was %d", x.Text(), x.Peak, x.Limit, a.Base.Limit)
+			}
+		}
+		if !tried {
+			t.Error("torch was not tried")
+		}
+	}
+}
