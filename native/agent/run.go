@@ -79,8 +79,23 @@ func (a *Agent) Start(w *api.Workload) (api.RunInfo, error) {
 				return launch.Result{}, err
 			}
 		}
-		return launch.Run(*w, o)
+		res, err := launch.Run(*w, o)
+		if err != nil {
+			tellSettings(o, w)
+		}
+		return res, err
 	})
+}
+
+// tellSettings records what a run was to be that failed before it recorded
+// anything, such as on a full card, so that viewers can change it.
+func tellSettings(o launch.Options, w *api.Workload) {
+	rec, ok := o.Sink.(*record.Recording)
+	if !ok || rec.State().Events > 0 {
+		return
+	}
+	e := event.Event{Kind: event.Settings, Time: rec.Time(), Step: event.NoStep, Text: o.Strings.ID(w.Fields().Encode())}
+	rec.Emit(&e)
 }
 
 // Go begins a run of anything that emits events, such as a generator, under a

@@ -80,6 +80,7 @@ type Stalls struct {
 // RecordedFailure is an out-of-memory of the run with its reading.
 type RecordedFailure struct {
 	Time    int64
+	Waited  int64 // nanoseconds since the allocator last gave or took a block
 	Step    int32
 	Reading *Reading
 	ByKind  []Held // by category, the largest first
@@ -112,6 +113,7 @@ type allocatorState struct {
 	live     map[uint64]live
 	now      [event.NumCategories]int64
 	largest  int64
+	changed  int64 // nanoseconds; when a block last came or went
 	refusals []int64
 	known    bool
 	partial  bool
@@ -335,6 +337,7 @@ func (t *Timeline) region(e *event.Event) {
 
 func (t *Timeline) block(e *event.Event) {
 	a := t.allocator(e.Allocator, e.Device)
+	a.changed = e.Time
 	if e.Kind == event.Alloc {
 		a.refusals = a.refusals[:0]
 		a.out.Allocs++
@@ -398,6 +401,9 @@ func (t *Timeline) failure(e *event.Event) {
 		d.reported = nil // the next failure has its own
 	}
 	out := RecordedFailure{Time: e.Time, Step: e.Step, Blocks: int64(len(a.live))}
+	if a.out.Allocs > 0 {
+		out.Waited = max(0, e.Time-a.changed)
+	}
 	r, err := FromOutOfMemory(e, t.strs, f)
 	if err != nil {
 		out.Problem = err.Error()

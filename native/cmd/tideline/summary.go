@@ -22,8 +22,9 @@ type runSummary struct {
 	Message   string             `json:"message,omitempty"`
 	Steps     int                `json:"steps"`
 	OfSteps   int                `json:"of_steps"`
-	Nanos     int64              `json:"nanos"` // on the run's clock
-	Clock     string             `json:"clock"` // modelled, or measured: the CPU's own time
+	Nanos     int64              `json:"nanos"`                  // on the run's clock
+	Clock     string             `json:"clock"`                  // modelled, or measured: the CPU's own time
+	Waited    int64              `json:"waited_nanos,omitempty"` // of Nanos: for memory, before a request failed
 	Took      int64              `json:"took_nanos"`
 	Events    uint64             `json:"events"`
 	Memory    []allocatorSummary `json:"memory"`
@@ -95,6 +96,9 @@ func summarise(g *going, took time.Duration) *runSummary {
 	}
 	if res.OOM != nil {
 		s.OOM = explainOOM(res, sum)
+		if n := len(sum.Failures); n > 0 && sum.Failures[n-1].Waited > int64(time.Second) {
+			s.Waited = sum.Failures[n-1].Waited
+		}
 	}
 	if g.output != "" {
 		if st, err := os.Stat(g.output); err == nil {
@@ -124,7 +128,11 @@ func allocatorSummaries(sum *analysis.Summary) []allocatorSummary {
 
 // print writes the summary for people.
 func (s *runSummary) print(c *console) {
-	c.say("%s: %s, %d of %s, %s %s, %s here\n", s.label, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, span(s.Took))
+	waited := ""
+	if s.Waited > 0 {
+		waited = ", of which " + span(s.Waited) + " waiting for memory"
+	}
+	c.say("%s: %s, %d of %s, %s %s%s, %s here\n", s.label, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, waited, span(s.Took))
 	if s.Message != "" && s.OOM == nil {
 		c.say("  %s\n", s.Message)
 	}
