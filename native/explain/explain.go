@@ -100,9 +100,16 @@ func explainTimeline(name string, r io.Reader, w io.Writer, o Options) error {
 	}
 	rep := in.report(name, &o)
 	if n := len(s.Damage()); n > 0 {
-		rep.cut = fmt.Sprintf("the file is damaged in %d places, first: %v", n, s.Damage()[0])
+		rep.cut = damaged(n, s.Damage()[0])
 	}
 	return rep.write(w, o)
+}
+
+func damaged(n int, first error) string {
+	if n == 1 {
+		return fmt.Sprintf("the file is damaged: %v", first)
+	}
+	return fmt.Sprintf("the file is damaged in %d places, first: %v", n, first)
 }
 
 // explainText reads the text twin of a .tideline.
@@ -142,6 +149,9 @@ type failure struct {
 	*analysis.Reading
 	recorded *analysis.RecordedFailure
 	reruns   *verifier // of the failure that ended the run
+	// leak says in a sentence what filled the memory where that was a leak, and
+	// culprit whose results they are; both of the failure that ended the run.
+	leak, culprit string
 }
 
 // reading takes a run's events twice: as sums, and as a timeline that findings
@@ -177,6 +187,7 @@ func (r *reading) report(name string, o *Options) *report {
 		rep.failures = append(rep.failures, failure{Reading: f.Reading, recorded: f})
 	}
 	found := finding.Of(r.tl)
+	rep.blameLeak(found)
 	if o.NoReruns {
 		for _, f := range found {
 			rep.found = append(rep.found, checked{Finding: f})
@@ -188,6 +199,19 @@ func (r *reading) report(name string, o *Options) *report {
 		rep.failures[len(rep.failures)-1].reruns = rep.reruns
 	}
 	return rep
+}
+
+// blameLeak notes with the last failure that a leak is behind it.
+func (rep *report) blameLeak(found []finding.Finding) {
+	if len(rep.failures) == 0 || !rep.run.Ended || rep.run.End != event.EndOutOfMemory {
+		return
+	}
+	for i := range found {
+		if f := &found[i]; f.ID == finding.OutOfMemory && f.Kind == "leak" && len(f.Text) > 0 {
+			last := &rep.failures[len(rep.failures)-1]
+			last.leak, last.culprit = f.Text[0], f.Culprit
+		}
+	}
 }
 
 func (rep *report) write(w io.Writer, o Options) error {

@@ -135,7 +135,7 @@ func TestTimelineFile(t *testing.T) {
 	}
 	got := explain(t, "x.tideline", file.Bytes(), Options{})
 	for _, want := range []string{
-		"ended: out of memory", "fragmented:", "largest hole    532.88 MiB  at 7f1cfb4cd500, 53.06 MiB too small", "80.8 %",
+		"ended: out of memory", "Fragmented:", "largest hole    532.88 MiB  at 7f1cfb4cd500, 53.06 MiB too small", "80.8 %",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the report lacks %q:\n%s", want, got)
@@ -198,7 +198,7 @@ func TestFromEvents(t *testing.T) {
 	}
 	for _, want := range []string{
 		"run: 1 step in 7µs", "ended: out of memory", "peak in use 64.00 MiB", "transfers, input: 1, 4.00 KiB", "waiting for input: 1×, 3µs",
-		"step 2 (1 done): GPU_0_bfc ran out of memory", "fragmented: 32.00 MiB are free and 16.00 MiB were asked for",
+		"step 2 (1 done): GPU_0_bfc ran out of memory", "Fragmented: 32.00 MiB are free and 16.00 MiB were asked for",
 		"largest hole      8.00 MiB", "32.00 MiB  parameter (4 blocks)", "dense/MatMul (4 blocks)", "by op dense/MatMul_grad",
 	} {
 		if !strings.Contains(out.String(), want) {

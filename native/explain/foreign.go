@@ -92,7 +92,7 @@ func (rep *report) readingsText(w *bufio.Writer, width int) {
 }
 
 func readingText(w *bufio.Writer, width int, r *common.Reading) {
-	wrap(w, width, "", r.Verdict+": "+r.Why)
+	wrap(w, width, "", common.Phrase(r.Verdict)+": "+r.Why)
 	longest := 0
 	for _, row := range r.Rows {
 		longest = max(longest, len([]rune(row.Label)))

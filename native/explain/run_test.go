@@ -10,6 +10,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/shared/analysis"
+	common "tideline/shared/analysis/reading"
 	"tideline/shared/launch"
 )
 
@@ -67,7 +68,7 @@ func TestRunsOutOfMemoryAreExplained(t *testing.T) {
 			holdToReruns(t, w, verify(blind.Summary(), nil, &Options{}))
 			got := explain(t, name, file.Bytes(), Options{})
 			t.Logf("\n%s", got)
-			for _, want := range []string{said.String() + ": ", "largest hole", "by op", "Held at that moment", "peak in use", "Verified by rerun"} {
+			for _, want := range []string{common.Phrase(said.String()) + ": ", "largest hole", "by op", "Held at that moment", "peak in use", "Verified by rerun"} {
 				if !strings.Contains(got, want) {
 					t.Errorf("the report lacks %q:\n%s", want, got)
 				}

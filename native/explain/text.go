@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
 )
 
@@ -63,7 +64,7 @@ func (rep *report) rest(w *bufio.Writer, width int) {
 	}
 	parts := make([]string, len(order))
 	for i, v := range order {
-		parts[i] = fmt.Sprintf("%d× %s", count[v], v)
+		parts[i] = fmt.Sprintf("%d× %s", count[v], lower(common.Phrase(string(v))))
 	}
 	fmt.Fprintln(w)
 	wrap(w, width, "", fmt.Sprintf("And %d more failures: %s. --json lists them all.", len(rep.failures)-maxShown, strings.Join(parts, ", ")))
@@ -104,9 +105,12 @@ func (f *failure) text(w *bufio.Writer, width int) {
 		return
 	}
 	why, open, next := f.words()
+	if f.leak != "" {
+		next = append([]string{"Find what keeps the results of " + f.culprit + " and let it go; a smaller batch or a larger limit only puts the end off."}, next...)
+	}
 	certain := f.certain()
 	fmt.Fprintln(w)
-	wrap(w, width, "", string(f.Verdict)+": "+why)
+	wrap(w, width, "", f.headline()+": "+why)
 	fmt.Fprintln(w)
 	f.table(w)
 	f.picture(w, width)
@@ -119,6 +123,22 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	if f.reruns == nil || !f.reruns.helped() { // what is verified stands for what is not
 		list(w, width, "What to do (not verified by a rerun)", next)
 	}
+}
+
+// headline is the verdict in words; a leak that filled the card goes first.
+func (f *failure) headline() string {
+	if f.leak != "" {
+		return "A leak filled the memory: " + f.leak + " " + common.Phrase(string(f.Verdict))
+	}
+	return common.Phrase(string(f.Verdict))
+}
+
+// lower is a phrase within a sentence.
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }
 
 func list(w *bufio.Writer, width int, title string, items []string) {

@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 
+	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/smilog"
@@ -226,8 +227,8 @@ func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) 
 		r.Next = []string{"Look on the host (nvidia-smi there, or fuser -v /dev/nvidia*), and end the holder."}
 	case n > 0:
 		r.Verdict = "accumulating_processes"
-		r.Why = fmt.Sprintf("%d processes of %s hold %d MiB together: each deployment leaves one behind.", n, program, t.accounted)
-		r.Next = []string{"End the old workers before the next one is started."}
+		r.Why = fmt.Sprintf("%d processes of %s hold %s together. One program seldom wants that many on a card: they may be left over from earlier starts.", n, program, event.FormatBytes(t.accounted<<20))
+		r.Next = []string{"Find out which of them are still wanted (ps shows when each was started), and end the others before the next one is started."}
 	case accounted && t.usedKnown && t.unknown == 0:
 		r.Verdict = "explained"
 		r.Why = fmt.Sprintf("The processes account for %d of %d MiB; the other %d MiB are the driver's.", t.accounted, t.used, rest)

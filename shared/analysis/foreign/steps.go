@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/steplog"
 )
@@ -186,15 +187,25 @@ func seriesList(f *reading.Facts, l *steplog.Log) {
 	f.Set("series", list)
 }
 
+// amount is a figure in the unit that it was printed in, for people.
+func amount(v float64, key string) string {
+	unit, ok := map[string]float64{
+		"bytes": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+	}[key]
+	switch {
+	case !ok:
+		return fmt.Sprintf("%g (no unit is given)", decimals(v))
+	case v < 0:
+		return "−" + event.FormatBytes(int64(-v*unit+0.5))
+	}
+	return event.FormatBytes(int64(v*unit + 0.5))
+}
+
 func stepsJudge(r *reading.Reading, l *steplog.Log, s *steplog.Series, m line, key string) {
 	n := len(s.Values)
-	unit := key
-	if key == "unit" {
-		unit = "units"
-	}
-	r.Row("first", fmt.Sprintf("%g", s.Values[0]))
-	r.Row("last", fmt.Sprintf("%g", s.Values[n-1]))
-	r.Row("slope a step", fmt.Sprintf("%g %s", decimals(m.slope), unit))
+	r.Row("first", amount(s.Values[0], key))
+	r.Row("last", amount(s.Values[n-1], key))
+	r.Row("slope a step", amount(m.slope, key))
 	growing := grows(s)
 	if s.Role == steplog.HostAvailable {
 		neg := *s
@@ -210,14 +221,14 @@ func stepsJudge(r *reading.Reading, l *steplog.Log, s *steplog.Series, m line, k
 		return
 	}
 	r.Verdict = "leak_growth_per_step"
-	r.Why = fmt.Sprintf("The figure rises by %g %s a step over %d samples, so about that much is kept in each step.", decimals(m.slope), unit, n)
+	r.Why = fmt.Sprintf("The figure rises by %s a step over %d samples, so about that much is kept in each step.", amount(m.slope, key), n)
 	if l.Total > 0 {
-		r.Why += fmt.Sprintf(" At step %d it would be about %.0f.", l.Total, m.at0+m.slope*float64(l.Total))
+		r.Why += fmt.Sprintf(" At step %d it would be about %s.", l.Total, amount(m.at0+m.slope*float64(l.Total), key))
 	}
 	for _, o := range l.Series {
 		if o.Role == steplog.HostAvailable && s.Role != steplog.HostAvailable {
 			if host := -fit(o.Steps, o.Values).slope; host > m.slope && host > 0 {
-				r.Why += fmt.Sprintf(" The host loses %g a step, more than the device.", decimals(host))
+				r.Why += fmt.Sprintf(" The host loses %s a step, more than the device.", amount(host, key))
 				r.Flags = append(r.Flags, "host_leak")
 			}
 		}

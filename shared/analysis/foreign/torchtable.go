@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/torchlog"
@@ -238,10 +239,10 @@ func (v *tableView) judge(r *reading.Reading) {
 		r.Why = "No request has failed and none had to be retried."
 	case share >= muchIdle:
 		r.Verdict = string(analysis.Fragmented)
-		r.Why = fmt.Sprintf("%.0f of %.0f MiB reserved are idle (%.0f %%).", idle, all, 100*share)
+		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%).", mib(idle), mib(all), 100*share)
 		if v.hasSeg && v.seg.pinned > 0 && v.seg.total > 0 {
-			r.Why += fmt.Sprintf(" Segments of %d bytes are kept by %d bytes alive in them (%.1f %%); they can neither serve a large request nor go back to the driver.",
-				v.seg.total-v.seg.free, v.seg.active, 100*float64(v.seg.active)/float64(v.seg.total))
+			r.Why += fmt.Sprintf(" Segments of %s are kept by %s alive in them (%.1f %%); they can neither serve a large request nor go back to the driver.",
+				event.FormatBytes(v.seg.total-v.seg.free), event.FormatBytes(v.seg.active), 100*float64(v.seg.active)/float64(v.seg.total))
 		}
 		r.Next = []string{"Keep small long-lived blocks out of large segments: a split limit (max_split_size_mb), expandable segments, or emptying the cache between phases."}
 	case share <= littleIdle:
@@ -250,10 +251,10 @@ func (v *tableView) judge(r *reading.Reading) {
 		r.Next = []string{"Less must live at once, or the device must be larger."}
 	default:
 		r.Verdict = string(analysis.UndeterminedNoState)
-		r.Why = fmt.Sprintf("%.0f of %.0f MiB reserved are idle; whether the failed request would have fitted depends on its size and on what the device had free, and neither is here.", idle, all)
+		r.Why = fmt.Sprintf("%s of %s reserved are idle; whether the failed request would have fitted depends on its size and on what the device had free, and neither is here.", mib(idle), mib(all))
 	}
-	r.Row("reserved", fmt.Sprintf("%.0f MiB", all))
-	r.Row("idle of that", fmt.Sprintf("%.0f MiB", idle))
+	r.Row("reserved", mib(all))
+	r.Row("idle of that", mib(idle))
 	r.Open = append(r.Open, "The size of the request that failed is not in the table.")
 }
 
@@ -289,3 +290,6 @@ func torchStats(st *torchlog.Stats) *reading.Reading {
 	v.judge(r)
 	return r
 }
+
+// mib is an amount of the table, in MiB, for people.
+func mib(n float64) string { return event.FormatBytes(int64(n * (1 << 20))) }

@@ -3,7 +3,9 @@ package foreign
 import (
 	"fmt"
 	"math"
+	"strings"
 
+	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/xlalog"
 )
@@ -130,11 +132,11 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		f.Null("used_without_this_padding_text")
 		f.Null("fits_without_this_padding")
 	}
-	r.Row("used", c.Used)
-	r.Row("capacity", c.Capacity)
-	r.Row("program", c.Program)
+	r.Row("used", spelt(c.Used))
+	r.Row("capacity", spelt(c.Capacity))
+	r.Row("program", spelt(c.Program))
 	if padding > 0 {
-		r.Row("padding of the largest", unitAs(padding))
+		r.Row("padding of the largest", event.FormatBytes(int64(padding)))
 	}
 	switch {
 	case !ok1 || !ok2:
@@ -142,13 +144,13 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		r.Why = "The line with use and capacity is cut."
 	case fits:
 		r.Verdict = "padding_expansion"
-		r.Why = fmt.Sprintf("Padding to whole tiles costs the largest allocations %s; without it %s would remain, which fits %s.", unitAs(padding), unitAs(used-padding), c.Capacity)
+		r.Why = fmt.Sprintf("Padding to whole tiles costs the largest allocations %s; without it %s would remain, which fits %s.", event.FormatBytes(int64(padding)), event.FormatBytes(int64(used-padding)), spelt(c.Capacity))
 		r.Next = []string{"Change the layout: put a long dimension last (a multiple of 128), and merge or move the short ones."}
 	default:
 		r.Verdict = "program_exceeds_device"
-		r.Why = fmt.Sprintf("The compiled program needs %s of %s.", c.Used, c.Capacity)
+		r.Why = fmt.Sprintf("The compiled program needs %s of %s.", spelt(c.Used), spelt(c.Capacity))
 		if padding > 0 {
-			r.Why += fmt.Sprintf(" Padding costs the largest allocations %s, which alone does not explain it.", unitAs(padding))
+			r.Why += fmt.Sprintf(" Padding costs the largest allocations %s, which alone does not explain it.", event.FormatBytes(int64(padding)))
 			r.Secondary = "padding_expansion"
 		}
 		r.Next = []string{"A smaller batch, rematerialisation, 16-bit types, or more devices."}
@@ -157,4 +159,12 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		r.Open = append(r.Open, "The list of the largest allocations is not in the text.")
 	}
 	r.Open = append(r.Open, "Whether another layout is possible is the compiler's matter; no rerun can verify this.")
+}
+
+// spelt writes the compiler's "31.00G" as "31.00 GiB", which it means.
+func spelt(text string) string {
+	if n := len(text) - 1; n > 0 && strings.IndexByte("KMGT", text[n]) >= 0 {
+		return text[:n] + " " + text[n:] + "iB"
+	}
+	return text
 }
