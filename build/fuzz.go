@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const defaultFuzzTime = 4 * time.Second
+const defaultFuzzTime = 3 * time.Second
 
 // fuzz fuzzes every parser for the time given, or a few seconds each.
 func fuzz(ctx context.Context, args []string) error {
