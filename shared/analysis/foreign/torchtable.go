@@ -239,7 +239,7 @@ func (v *tableView) judge(r *reading.Reading) {
 		r.Why = "No request has failed and none had to be retried."
 	case share >= muchIdle:
 		r.Verdict = string(analysis.Fragmented)
-		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%).", mib(idle), mib(all), 100*share)
+		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%).", inMiB(idle), inMiB(all), 100*share)
 		if v.hasSeg && v.seg.pinned > 0 && v.seg.total > 0 {
 			r.Why += fmt.Sprintf(" Segments of %s are kept by %s alive in them (%.1f %%); they can neither serve a large request nor go back to the driver.",
 				event.FormatBytes(v.seg.total-v.seg.free), event.FormatBytes(v.seg.active), 100*float64(v.seg.active)/float64(v.seg.total))
@@ -251,10 +251,10 @@ func (v *tableView) judge(r *reading.Reading) {
 		r.Next = []string{"Less must live at once, or the device must be larger."}
 	default:
 		r.Verdict = string(analysis.UndeterminedNoState)
-		r.Why = fmt.Sprintf("%s of %s reserved are idle; whether the failed request would have fitted depends on its size and on what the device had free, and neither is here.", mib(idle), mib(all))
+		r.Why = fmt.Sprintf("%s of %s reserved are idle; whether the failed request would have fitted depends on its size and on what the device had free, and neither is here.", inMiB(idle), inMiB(all))
 	}
-	r.Row("reserved", mib(all))
-	r.Row("idle of that", mib(idle))
+	r.Row("reserved", inMiB(all))
+	r.Row("idle of that", inMiB(idle))
 	r.Open = append(r.Open, "The size of the request that failed is not in the table.")
 }
 
@@ -291,5 +291,5 @@ func torchStats(st *torchlog.Stats) *reading.Reading {
 	return r
 }
 
-// mib is an amount of the table, in MiB, for people.
-func mib(n float64) string { return event.FormatBytes(int64(n * (1 << 20))) }
+// inMiB is an amount of the table, in MiB, for people.
+func inMiB(n float64) string { return event.FormatBytes(int64(n * (1 << 20))) }
