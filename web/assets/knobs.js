@@ -229,7 +229,8 @@ export class Knobs {
       train: this.#trains,
       eager: value("mode") === "eager",
       graph: value("mode") !== "eager",
-      images: !!model?.image, // an MLP takes pixels, but of one size
+      // Of an MLP, named for its one size, only where the run has set another.
+      images: !!model?.image && (!model.name.startsWith("mlp") || this.base.has("image")),
       tokens: model?.kind === "tokens",
       accelerator: cards > 0,
       two: cards === 2,
