@@ -32,6 +32,9 @@ func formatInt(n int) string {
 // parseCount reads a whole number of at least least.
 func parseCount(s string, least int) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, errors.New(quote(s) + " is too large, or too small, for any number here")
+	}
 	if err != nil || n < least {
 		return 0, errors.New(quote(s) + " is not a whole number of at least " + itoa(least))
 	}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,9 @@ func checkAllocators(w *api.Workload) (out api.Problems) {
 		d := &w.Devices[i]
 		if d.Type() != "GPU" {
 			continue
+		}
+		if _, err := kinds.ByName(cmp.Or(d.Allocator, bfcKind)); err != nil {
+			continue // Validate says so of the allocator; its options may be right
 		}
 		path := "devices." + strconv.Itoa(i) + ".allocator_options"
 		s, err := serving(d)

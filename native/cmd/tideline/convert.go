@@ -33,6 +33,9 @@ func (v *convertCmd) Run(c *console) (err error) {
 		return err
 	}
 	defer func() { _ = in.file.Close() }() // it was only read
+	if err := in.readable(); err != nil {  // before anything is written
+		return err
+	}
 	out := c.out
 	if v.Out != "-" {
 		if same(v.In, v.Out) {
@@ -134,6 +137,24 @@ func (in *input) replay(sink func(*event.Strings) event.Sink) error {
 		return fmt.Errorf("read %s: %w", in.name, err)
 	}
 	return nil
+}
+
+// readable reads a log once for nothing: whether there is anything to tell of
+// shows only then. Logs are small.
+func (in *input) readable() error {
+	if in.kind != ingest.Log {
+		return nil
+	}
+	try, err := openTimeline(in.name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = try.file.Close() }() // it was only read
+	err = try.replay(func(*event.Strings) event.Sink { return event.SinkFunc(func(*event.Event) {}) })
+	if u, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
+		return u
+	}
+	return err
 }
 
 func (in *input) printDamage(c *console) {

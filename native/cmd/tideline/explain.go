@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,9 @@ import (
 	"golang.org/x/term"
 
 	"tideline/native/explain"
+	"tideline/protocol/api/workfile"
+	"tideline/shared/ingest"
+	"tideline/shared/launch"
 )
 
 type explainCmd struct {
@@ -42,9 +46,26 @@ func (x *explainCmd) Run(ctx context.Context, c *console) error {
 		in = io.MultiReader(in, strings.NewReader("\n"), f)
 		name += ", " + more
 	}
-	return explain.Explain(name, in, c.out, explain.Options{
+	err := explain.Explain(name, in, c.out, explain.Options{
 		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
 	})
+	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok && isWorkload(c, x.File) {
+		return usage("%s is a workload, not what became of one: tideline run -o run.tideline %s, then tideline explain run.tideline", x.File, x.File)
+	}
+	return err //nolint:wrapcheck // it names the file
+}
+
+// isWorkload says whether a file that is nothing to explain is one to run.
+func isWorkload(c *console, name string) bool {
+	if name == "-" { // it is read already
+		return false
+	}
+	text, err := readText(c, name)
+	if err != nil {
+		return false
+	}
+	w, _ := workfile.Read(text, launch.Known())
+	return w != nil && w.Model != ""
 }
 
 // width is the terminal's, or 0.

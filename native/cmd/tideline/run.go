@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"tideline/native/agent/record"
@@ -12,6 +13,8 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/finding"
+	"tideline/shared/fit"
 	"tideline/shared/launch"
 )
 
@@ -220,6 +223,9 @@ func (r *runCmd) report(c *console, runs []*going, took time.Duration) error {
 	for _, g := range runs {
 		writeErr := g.finish()
 		s := summarise(g, took)
+		if s.OOM != nil {
+			s.OOM.Explanation = g.leak() + s.OOM.Explanation
+		}
 		if writeErr != nil {
 			failed = true
 			s.Error = fmt.Sprintf("the run went on, but %s is incomplete: %v", g.output, writeErr)
@@ -252,4 +258,20 @@ func (r *runCmd) report(c *console, runs []*going, took time.Duration) error {
 		return errSaid
 	}
 	return nil
+}
+
+// leak says in a paragraph's first words that a leak filled the memory, or
+// nothing. Only what a workload keeps can leak, and a rerun tells: the run
+// itself keeps sums alone.
+func (g *going) leak() string {
+	if len(g.w.Keep) == 0 {
+		return ""
+	}
+	found, _ := new(fit.Prober).Diagnose(g.w)
+	for i := range found {
+		if f := &found[i]; f.ID == finding.OutOfMemory && f.Kind == "leak" && len(f.Text) > 0 {
+			return "A leak filled the memory: " + f.Text[0] + " Find what keeps them (here keep: " + strings.Join(g.w.Keep, ", ") + "); a smaller batch only puts the end off. "
+		}
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tideline/protocol/api"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/async"
 	"tideline/shared/alloc/bfc"
@@ -116,7 +117,11 @@ func ByName(name string) (*Kind, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("unknown allocator %q. Known: %s", name, strings.Join(Names(), ", "))
+	guess := "."
+	if n := api.Nearest(name, Names()); n != "" {
+		guess = fmt.Sprintf(": did you mean %q?", n)
+	}
+	return nil, fmt.Errorf("unknown allocator %q%s Known: %s", name, guess, strings.Join(Names(), ", "))
 }
 
 // driver is the driver of an Env: one that also maps pages.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/alloc/async"
 	"tideline/shared/alloc/bfc"
@@ -80,6 +81,9 @@ func (k *Kind) configure(settings []Setting) (*config, error) {
 			want := "it has none"
 			if len(k.Options) > 0 {
 				want = "it has " + strings.Join(k.optionNames(), ", ")
+				if n := api.Nearest(s.Name, k.optionNames()); n != "" {
+					want = "did you mean " + strconv.Quote(n) + "? It has " + strings.TrimPrefix(want, "it has ")
+				}
 			}
 			return nil, &OptionError{Kind: k.Name, Option: s.Name, Value: s.Value, Want: want, Unknown: true}
 		}
