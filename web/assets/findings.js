@@ -88,7 +88,7 @@ export class Findings {
     const bad = list.filter((r) => r.helps !== "true");
     const items = good.map((r) => {
       let what = `peak ${bytes(Number(r.peak))}`;
-      if (need) what += `, ${bytes(need - Number(r.peak))} less than it needs now`;
+      if (need && need !== Number(r.peak)) what += `, ${bytes(Math.abs(need - Number(r.peak)))} ${need > Number(r.peak) ? "less" : "more"} than it needs now`;
       if (r.base_duration) what += `, ${nanos(Number(r.duration))} instead of ${nanos(Number(r.base_duration))}`;
       else what += `, ${nanos(Number(r.per_sample))} a sample`;
       if (told.end?.batch === r.set && told.end.batch_next) what += "; the largest that fits";
