@@ -157,6 +157,9 @@ func TestHardestInstancesFit(t *testing.T) {
 
 // TestLargeGraphs: within 1 % of the load.
 func TestLargeGraphs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("28,500 buffers: natively is enough, a recorded plan holds the two hosts together")
+	}
 	for name, nodes := range map[string]int64{"resnet50": 200_000, "G_1": 100_000, "pangu_2.6B": 400_000, "S_1": 600_000} {
 		p := instance(t, name)
 		r, err := Minimize(p, Options{Nodes: nodes, Goal: Load(p) + Load(p)/100})

@@ -51,6 +51,9 @@ func TestGreedyHeightsAreThePublished(t *testing.T) {
 	}
 	for name, w := range want {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && w["n"] > 2000 {
+				t.Skip("large instances natively only")
+			}
 			p := instance(t, name)
 			if int64(len(p.Buffers)) != w["n"] || Load(p) != w["load"] {
 				t.Errorf("n %d load %d, want %d and %d", len(p.Buffers), Load(p), w["n"], w["load"])
