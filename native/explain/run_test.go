@@ -151,3 +151,13 @@ func TestAFailedRunSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// TestALeaksFailureNamesTheLeakFirst: before the state of the pool, and before
+// advice on that.
+func TestALeaksFailureNamesTheLeakFirst(t *testing.T) {
+	got := example(t, "leak", Options{NoReruns: true, Width: 2000})
+	_, failure, ok := strings.Cut(got, "ran out of memory\n\n")
+	if !ok || !strings.HasPrefix(failure, "A leak filled the memory: ") || !strings.Contains(failure, "What to do (not verified by a rerun)\n  - Find what keeps the results of conv1/Conv2D") {
+		t.Error(got)
+	}
+}
