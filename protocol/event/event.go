@@ -73,7 +73,8 @@ const (
 	Placement
 
 	// Sample: a named number at an instant. Device, Op (series name), Size
-	// (the value), Requested (a second value where the series has one).
+	// (the value), Requested (what it is part of, such as all memory of a card;
+	// 0 where it is part of nothing).
 	Sample
 	// Metric: a real number about training (loss, accuracy). Op (its name),
 	// Step, Size (the float64's bits).

@@ -51,7 +51,7 @@ func (r *Runtime) tellKept() {
 		r.names.kept = r.strings.ID("kept by the program")
 	}
 	r.ev = event.Event{
-		Kind: event.Sample, Op: r.names.kept, Size: r.keptBytes, Requested: int64(len(r.kept)), Step: r.step,
+		Kind: event.Sample, Op: r.names.kept, Size: r.keptBytes, Step: r.step,
 		Device: event.DeviceID(min(1, len(r.cfg.Devices)-1)),
 	}
 	r.out.host(&r.ev)

@@ -14,7 +14,7 @@ func sampleText(name string, x *store.Series, v int64) string {
 	if strings.Contains(name, "utilisation") {
 		return itoa(v) + " %"
 	}
-	if x.Second >= v && x.Second >= 1<<20 { // a smaller one is a count
+	if x.Second > 0 {
 		return size(v) + " of " + size(x.Second)
 	}
 	return size(v)
