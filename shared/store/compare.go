@@ -101,9 +101,12 @@ func namesake(a *Timeline, i int, b *Timeline) int {
 func (t *Timeline) stands(p *Pool, b *Timeline, j int) bool {
 	q := b.pools[j]
 	x, y := t.Device(p.Device), b.Device(q.Device)
-	same := x.Name == y.Name || x.Kind != "" && x.Kind == y.Kind && numberOf(x.Name) == numberOf(y.Name)
+	same := x.Name == y.Name || accelerator(x) && accelerator(y) && numberOf(x.Name) == numberOf(y.Name)
 	return same && p.Planned() == q.Planned() && pinned(p) == pinned(q)
 }
+
+// accelerator: a GPU in one run and a TPU in the other take the same place.
+func accelerator(d Device) bool { return d.Kind != "" && d.Kind != "cpu" }
 
 func pinned(p *Pool) bool { return strings.Contains(p.Name, "host") }
 

@@ -166,7 +166,7 @@ func allocatorPairs(a, b *analysis.Summary) (out []allocatorPair) {
 	for i := range out {
 		if p := &out[i].a; out[i].b.Name == "" {
 			out[i].b = take(func(q *analysis.AllocatorSummary) bool {
-				return q.Device == p.Device && (q.Within != "") == (p.Within != "") && pinned(q) == pinned(p)
+				return sameSeat(q.Device, p.Device) && (q.Within != "") == (p.Within != "") && pinned(q) == pinned(p)
 			})
 		}
 	}
@@ -176,6 +176,16 @@ func allocatorPairs(a, b *analysis.Summary) (out []allocatorPair) {
 		}
 	}
 	return out
+}
+
+// sameSeat reports whether two devices stand in one place of a program: a GPU
+// in one run and a TPU in the other do.
+func sameSeat(a, b string) bool {
+	if a == b {
+		return true
+	}
+	number := func(s string) string { return s[strings.LastIndexByte(s, ':')+1:] }
+	return !strings.Contains(a, "CPU") && !strings.Contains(b, "CPU") && number(a) == number(b)
 }
 
 // pinned: the pool of pinned host memory lies on the CPU beside its own.
