@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
@@ -94,15 +95,16 @@ type Runtime struct {
 	copy        Copy
 	serial      uint32
 
-	step    int32
-	current event.StringID // the op that asks for memory now
-	opID    uint64
-	copyID  uint64
-	stallID uint64
-	failed  error // the first thing that broke; ends the run
-	oom     *OOM
-	placed  bool
-	names   names
+	step     int32
+	current  event.StringID // the op that asks for memory now
+	opID     uint64
+	copyID   uint64
+	stallID  uint64
+	warnings []string
+	failed   error // the first thing that broke; ends the run
+	oom      *OOM
+	placed   bool
+	names    names
 	// modelled is the flag of events whose times come from the cost model.
 	modelled event.Flags
 }
@@ -222,9 +224,19 @@ func (r *Runtime) Emit(e *event.Event) { r.out.host(e) }
 
 // Log tells a line for people.
 func (r *Runtime) Log(dev event.DeviceID, f event.Flags, text string) {
+	if f&event.Warning != 0 && len(r.warnings) < maxWarnings && !slices.Contains(r.warnings, text) {
+		r.warnings = append(r.warnings, text)
+	}
 	r.ev = event.Event{Kind: event.Log, Device: dev, Flags: f, Text: r.strings.ID(text), Step: r.step}
 	r.out.host(&r.ev)
 }
+
+// maxWarnings bounds what Warnings keeps: a copy may warn at every step.
+const maxWarnings = 8
+
+// Warnings are the first different warnings about the program and its settings,
+// in order; those of allocators are not among them.
+func (r *Runtime) Warnings() []string { return r.warnings }
 
 // Annotate tells a remark.
 func (r *Runtime) Annotate(text string) {

@@ -49,14 +49,15 @@ type Input interface {
 
 // Result is what a run comes to.
 type Result struct {
-	Reason  event.EndReason
-	Message string // for people: why it ended; "" when done
-	Steps   int    // finished
-	Nanos   int64  // on the run's clock
-	Events  uint64 // emitted
-	Devices []DeviceResult
-	Metrics []Metric // last value of each, in order of first appearance; empty on a Backend that computes nothing
-	OOM     *OOM     // set when Reason is EndOutOfMemory
+	Reason   event.EndReason
+	Message  string // for people: why it ended; "" when done
+	Steps    int    // finished
+	Nanos    int64  // on the run's clock
+	Events   uint64 // emitted
+	Devices  []DeviceResult
+	Metrics  []Metric // last value of each, in order of first appearance; empty on a Backend that computes nothing
+	Warnings []string // the first different ones, such as a rule that matches nothing
+	OOM      *OOM     // set when Reason is EndOutOfMemory
 }
 
 // DeviceResult is what one logical device came to. Bytes.

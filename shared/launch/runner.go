@@ -255,7 +255,7 @@ func (r *Runner) Finish() (Result, error) {
 
 func (r *Runner) result() Result {
 	res := Result{
-		Reason: r.reason, Message: r.message, Steps: r.done, Nanos: r.rt.Now(), Events: r.rt.Events(), Metrics: r.metrics,
+		Reason: r.reason, Message: r.message, Steps: r.done, Nanos: r.rt.Now(), Events: r.rt.Events(), Metrics: r.metrics, Warnings: r.rt.Warnings(),
 	}
 	for i, l := range r.hw.Devices {
 		st := r.rt.Stats(event.DeviceID(i))

@@ -17,12 +17,14 @@ import (
 
 type planCmd struct {
 	File     string        `arg:"" help:"Table of buffers: id,lower,upper,size and, where wanted, alignment, hint, gaps and offset. -: standard input."`
-	Capacity int64         `placeholder:"BYTES" help:"Find a plan of at most this height. Without it and --minimize, the number in the file's name, as in A.1048576.csv."`
+	Capacity *int64        `placeholder:"BYTES" help:"Find a plan of at most this height. Without it and --minimize, the number in the file's name, as in A.1048576.csv."`
 	Minimize bool          `help:"Find the lowest plan, and prove that it is."`
 	Timeout  time.Duration `default:"60s" help:"Time to search for; the best plan until then is kept."`
 	Nodes    int64         `placeholder:"N" help:"Search for so many decisions at most: the same plan on every machine."`
 	Output   string        `short:"o" placeholder:"FILE" help:"Write the table with the plan's offsets."`
 	JSON     bool          `name:"json" help:"Print JSON."`
+
+	most int64 // the greatest height that will do; 0: any
 }
 
 // planned is what is said about a plan.
@@ -45,21 +47,24 @@ type planned struct {
 // Run plans.
 func (r *planCmd) Run(ctx context.Context, c *console) error {
 	switch {
-	case r.Capacity < 0 || r.Nodes < 0:
-		return usage("--capacity and --nodes take a positive number")
-	case r.Capacity > 0 && r.Minimize:
+	case r.Capacity != nil && *r.Capacity < 1 || r.Nodes < 0:
+		return usage("--capacity and --nodes take a number above 0")
+	case r.Capacity != nil && r.Minimize:
 		return usage("give --capacity BYTES or --minimize, not both")
 	case r.Timeout <= 0:
 		return usage("--timeout takes a time above 0, such as 60s")
 	case r.Output != "" && r.File != "-" && same(r.File, r.Output):
 		return usage("%s would be overwritten by its own plan: choose another name with -o", r.File)
 	}
+	if r.Capacity != nil {
+		r.most = *r.Capacity
+	}
 	p, err := r.read(c)
 	if err != nil {
 		return err
 	}
-	if hint, ok := plan.CapacityFromName(r.File); ok && r.Capacity == 0 && !r.Minimize {
-		r.Capacity = hint
+	if hint, ok := plan.CapacityFromName(r.File); ok && r.most == 0 && !r.Minimize {
+		r.most = hint
 	}
 	begin := time.Now()
 	res, err := r.search(ctx, c, p, begin)
@@ -70,7 +75,7 @@ func (r *planCmd) Run(ctx context.Context, c *console) error {
 	if err := plan.Check(p, res.Plan); err != nil {
 		return fmt.Errorf("%s: the planner's own check refuses its plan: %w", r.File, err)
 	}
-	fits := r.Capacity == 0 || res.Height <= r.Capacity
+	fits := r.most == 0 || res.Height <= r.most
 	if fits && r.Output != "" {
 		if err := r.write(p, res); err != nil {
 			return err
@@ -107,7 +112,7 @@ func (r *planCmd) search(ctx context.Context, c *console, p *plan.Problem, begin
 	defer bar.finish()
 	o := plan.Options{
 		Nodes: math.MaxInt64,
-		Goal:  r.Capacity,
+		Goal:  r.most,
 		Stop: func() bool {
 			bar.step()
 			return ctx.Err() != nil || time.Since(begin) > r.Timeout
@@ -135,7 +140,7 @@ func (r *planCmd) write(p *plan.Problem, res *plan.Result) (err error) {
 
 func (r *planCmd) report(c *console, p *plan.Problem, res *plan.Result, took time.Duration) error {
 	said := planned{
-		r.File, len(p.Buffers), r.Capacity, res.Load, res.Floor, res.Height, res.Gap(), res.Proven(),
+		r.File, len(p.Buffers), r.most, res.Load, res.Floor, res.Height, res.Gap(), res.Proven(),
 		res.First.String(), res.Greedy, res.By, res.Nodes, took.Nanoseconds(),
 	}
 	if r.JSON {
@@ -162,10 +167,10 @@ func (r *planCmd) report(c *console, p *plan.Problem, res *plan.Result, took tim
 
 // tooHigh says why there is no plan within the capacity.
 func (r *planCmd) tooHigh(res *plan.Result) error {
-	if res.Floor > r.Capacity {
-		return fmt.Errorf("%s: no plan fits into %d: none is lower than %d", r.File, r.Capacity, res.Floor)
+	if res.Floor > r.most {
+		return fmt.Errorf("%s: no plan fits into %d: none is lower than %d", r.File, r.most, res.Floor)
 	}
-	return fmt.Errorf("%s: no plan found within %d; the lowest so far is %d, and none is lower than %d: give it more time with --timeout", r.File, r.Capacity, res.Height, res.Floor)
+	return fmt.Errorf("%s: no plan found within %d; the lowest so far is %d, and none is lower than %d: give it more time with --timeout", r.File, r.most, res.Height, res.Floor)
 }
 
 // newPlanProgress turns a wheel on the standard error while a person watches.

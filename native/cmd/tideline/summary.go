@@ -35,6 +35,7 @@ type runSummary struct {
 	File      string             `json:"file,omitempty"`
 	FileBytes int64              `json:"file_bytes,omitempty"`
 	Error     string             `json:"error,omitempty"` // of the recording
+	Warnings  []string           `json:"warnings,omitempty"`
 
 	label   string // the name, numbered where several runs have it
 	metrics []launch.Metric
@@ -85,6 +86,7 @@ func summarise(g *going, took time.Duration) *runSummary {
 		s.Transfers = append(s.Transfers, transferSummary{t.Cause.String(), t.Count, t.Bytes})
 	}
 	s.Stalls = stallSummary{sum.Stalls.Count, sum.Stalls.Nanos}
+	s.Warnings = res.Warnings
 	s.label, s.metrics, s.devices = s.Name, res.Metrics, res.Devices
 	for _, m := range res.Metrics {
 		if s.Metrics == nil {
@@ -133,6 +135,9 @@ func (s *runSummary) print(c *console) {
 		waited = ", of which " + span(s.Waited) + " waiting for memory"
 	}
 	c.say("%s: %s, %d of %s, %s %s%s, %s here\n", s.label, s.State, s.Steps, count(s.OfSteps, "step"), span(s.Nanos), s.Clock, waited, span(s.Took))
+	for _, w := range s.Warnings {
+		c.say("  warning: %s\n", w)
+	}
 	if s.Message != "" && s.OOM == nil {
 		c.say("  %s\n", s.Message)
 	}
