@@ -13,16 +13,24 @@ import (
 	"tideline/shared/store"
 )
 
-// binaryCases are the cases of files that are no text.
-var binaryCases = []string{
-	"24-torch-snapshot-2025-small-model", "25-torch-snapshot-2025-llm-full-step", "26-torch-snapshot-2024-no-timestamps",
-	"34-tf-xspace-2020-alexnet-step", "35-tf-xspace-2020-resnet-near-limit", "36-chrome-trace-tf-2020-copies", "37-jax-device-memory-pprof",
+// binaryCases are those of the collection that are no text.
+func binaryCases(t *testing.T) (ids []string) {
+	t.Helper()
+	for _, c := range cases(t) {
+		if textKinds[c.Kind] == 0 {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) < 7 {
+		t.Errorf("only %d cases are no texts: %v", len(ids), ids)
+	}
+	return ids
 }
 
 // TestBinaryCases: the kind is told from the content, every expected number is
 // there, and the timeline takes every event.
 func TestBinaryCases(t *testing.T) {
-	for _, id := range binaryCases {
+	for _, id := range binaryCases(t) {
 		t.Run(id, func(t *testing.T) {
 			inputs, description := golden.Case(t, id)
 			for name, b := range inputs {
@@ -44,7 +52,7 @@ func TestBinaryCases(t *testing.T) {
 
 // TestBinaryCasesPackedAgain: who sends a file may have packed it.
 func TestBinaryCasesPackedAgain(t *testing.T) {
-	for _, id := range binaryCases {
+	for _, id := range binaryCases(t) {
 		inputs, _ := golden.Case(t, id)
 		for name, b := range inputs {
 			var z bytes.Buffer
