@@ -4,7 +4,8 @@
 //
 // It is lenient where real exporters are wrong: a byte-order mark, NaN and
 // Infinity, and commas before a closing bracket pass. Everything else that is
-// no JSON is an error with its offset. A file that ends too early gives
+// no JSON is an error with its offset, and so are two things that are: nesting
+// deeper than MaxDepth and a number longer than MaxNumber. A file that ends too early gives
 // ErrTruncated, after the tokens that were whole.
 package jsontext
 
@@ -37,6 +38,10 @@ const (
 
 // MaxDepth is how deep objects and arrays may nest.
 const MaxDepth = 256
+
+// MaxNumber is how many characters a number may have. The longest that any
+// exporter writes, a float64 in full, has fewer; more is a broken file.
+const MaxNumber = 400
 
 // MaxText is how long a text may be, in bytes.
 const MaxText = 64 << 20
@@ -237,8 +242,8 @@ func (d *Reader) value(c byte) (Kind, error) {
 		if c != '-' && c != '+' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 			break
 		}
-		if len(d.text) > 400 {
-			return End, d.bad("a number longer than any")
+		if len(d.text) >= MaxNumber {
+			return End, d.bad("a number of more than %d characters", MaxNumber)
 		}
 		d.text = append(d.text, c)
 		d.pos++

@@ -149,8 +149,32 @@ func FuzzTokens(f *testing.F) {
 		if (err == nil) != (err2 == nil) || err == nil && fmt.Sprint(got) != fmt.Sprint(again) {
 			t.Errorf("%q: %v %v, byte by byte %v %v", b, got, err, again, err2)
 		}
-		if json.Valid(b) && err != nil && bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{")) < MaxDepth {
+		withinLimits := bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{")) < MaxDepth && longestNumber(b) <= MaxNumber
+		if json.Valid(b) && err != nil && withinLimits {
 			t.Errorf("%q is JSON: %v", b, err)
 		}
 	})
+}
+
+// longestNumber is the most characters that any number in b can have.
+func longestNumber(b []byte) int {
+	longest, run := 0, 0
+	for _, c := range b {
+		run++
+		if !bytes.ContainsRune([]byte("+-.eE0123456789"), rune(c)) {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+func TestLongestNumber(t *testing.T) {
+	whole := strings.Repeat("4", MaxNumber)
+	if got, err := tree(New(strings.NewReader("[" + whole + "]"))); err != nil {
+		t.Errorf("%d digits: %v, %v", MaxNumber, got, err)
+	}
+	if _, err := tree(New(strings.NewReader("[" + whole + "4]"))); err == nil || !strings.Contains(err.Error(), "400 characters") {
+		t.Errorf("%d digits: %v", MaxNumber+1, err)
+	}
 }
