@@ -25,6 +25,29 @@ type Reading struct {
 	Open []string // what cannot be concluded, and what was assumed
 	Next []string // what to do; not verified
 	Rows []Row    // the figures that matter, for a terminal
+
+	// Trials are other settings, each tried on the recorded requests; those
+	// that serve come first. Empty where the input holds no requests to replay.
+	Trials []Trial
+	// Least is by how many bytes the failing request must shrink to be served
+	// under the settings it failed with, by replay; 0 when that is not known.
+	Least int64
+}
+
+// Trial is what one change of settings made of the recorded requests when they
+// were replayed under it. It is a fact of the replay, not advice.
+type Trial struct {
+	// Setting is the change as its user writes it, such as
+	// PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128.
+	Setting   string
+	Allocator string // the kind that ran, a name of shared/alloc/kinds
+	Own       bool   // the program's own allocator, under another setting
+	Serves    bool   // every request that failed in the original was served
+	Spare     int64  // bytes the allocator could still have taken after that; -1 when not known
+	Peak      int64  // most bytes held of the driver
+	// Assumes says what the replay had to take for granted; "" when the input
+	// tells all of it.
+	Assumes string
 }
 
 // Row is one line of a reading's table.
@@ -58,5 +81,28 @@ func (r *Reading) AppendJSON(b []byte) []byte {
 	f.Texts("not_concluded", r.Open)
 	f.Texts("next", r.Next)
 	f.Bool("next_verified", false)
+	f.trials(r.Trials)
+	f.IntIf("least_reduction", r.Least, r.Least > 0)
 	return Object(f).AppendJSON(b)
+}
+
+// trials adds what replays came to, or null when nothing could be replayed.
+func (f *Facts) trials(list []Trial) {
+	if len(list) == 0 {
+		f.Null("trials")
+		return
+	}
+	var values []Value
+	for i := range list {
+		t, o := &list[i], Facts{}
+		o.Text("setting", t.Setting)
+		o.Text("allocator", t.Allocator)
+		o.Bool("own", t.Own)
+		o.Bool("serves", t.Serves)
+		o.IntIf("spare", t.Spare, t.Spare >= 0)
+		o.Int("peak_reserved", t.Peak)
+		o.Text("assumes", t.Assumes)
+		values = append(values, Object(o))
+	}
+	f.Set("trials", List(values...))
 }

@@ -41,6 +41,22 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+func TestTrialsJSON(t *testing.T) {
+	r := Reading{Least: 512, Trials: []Trial{
+		{Setting: "growth=false", Allocator: "bfc", Own: true, Serves: true, Spare: 1024, Peak: 4096, Assumes: "order"},
+		{Setting: "torch", Allocator: "torch", Spare: -1, Peak: 8192},
+	}}
+	b := string(r.AppendJSON(nil))
+	want := `"trials":[{"setting":"growth=false","allocator":"bfc","own":true,"serves":true,"spare":1024,"peak_reserved":4096,"assumes":"order"},` +
+		`{"setting":"torch","allocator":"torch","own":false,"serves":false,"spare":null,"peak_reserved":8192,"assumes":null}],"least_reduction":512`
+	if !strings.Contains(b, want) {
+		t.Errorf("%s\nlacks %s", b, want)
+	}
+	if b := string((&Reading{}).AppendJSON(nil)); !strings.Contains(b, `"trials":null,"least_reduction":null`) {
+		t.Errorf("without trials: %s", b)
+	}
+}
+
 func FuzzQuoted(f *testing.F) {
 	f.Add("plain")
 	f.Add("\x00\"\\\xff\u2029")
