@@ -108,11 +108,16 @@ func ReadData(name string, r io.Reader, l Limits) (*Data, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	d.finish(zipped)
+	return d, nil
+}
+
+// finish notes in the reading what is known of the file around it.
+func (d *Data) finish(zipped bool) {
 	d.Reading.Facts.Set("gzip", reading.Bool(zipped))
 	if d.Cut != "" {
 		d.Reading.Open = append(d.Reading.Open, "The file is not whole: "+d.Cut)
 	}
-	return d, nil
 }
 
 func readKind(kind Kind, head []byte, r io.Reader, l Limits) (*Data, error) {

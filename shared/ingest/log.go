@@ -40,6 +40,11 @@ func ReadLog(name string, r io.Reader, strs *event.Strings, sink event.Sink) ([]
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	return tellLog(log, strs, sink), nil
+}
+
+// tellLog tells the dumps of a log one after the other.
+func tellLog(log *bfclog.Log, strs *event.Strings, sink event.Sink) []*analysis.Reading {
 	readings := make([]*analysis.Reading, len(log.Dumps))
 	for i, d := range log.Dumps {
 		readings[i] = analysis.FromDump(d)
@@ -50,7 +55,7 @@ func ReadLog(name string, r io.Reader, strs *event.Strings, sink event.Sink) ([]
 		w.failure(d, readings[i])
 	}
 	w.end(log)
-	return readings, nil
+	return readings
 }
 
 // logWriter emits the timeline of a log.

@@ -32,6 +32,9 @@ type Text struct {
 	Lines    int
 	Bytes    int64
 	Cut      []string // limits of the readers that were met
+
+	dumps []*bfclog.Dump // all that tell more than a failure in Readings does
+	past  *history       // rows and records of allocations; nil for none
 }
 
 // All lists every reading of the text in the common form, dumps included, in
@@ -61,9 +64,9 @@ type readers struct {
 	card  *driverlog.Parser
 }
 
-func newReaders() *readers {
+func newReaders(row func(*rmmlog.Row), record func(*memlog.Record)) *readers {
 	return &readers{
-		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(nil), smilog.New(), memlog.New(nil), steplog.New(), driverlog.New(),
+		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(row), smilog.New(), memlog.New(record), steplog.New(), driverlog.New(),
 	}
 }
 
@@ -89,8 +92,15 @@ func (r *readers) line(num int, s string) {
 // together, and says what all of it means. A text that tells nothing gives an
 // *UnsupportedError. The name is only used in errors.
 func ReadText(name string, texts ...io.Reader) (*Text, error) {
-	all := newReaders()
-	out := &Text{}
+	return readText(name, &Text{}, texts...)
+}
+
+// readText reads into out, and keeps the history if out has room for one.
+func readText(name string, out *Text, texts ...io.Reader) (*Text, error) {
+	all := newReaders(nil, nil)
+	if out.past != nil {
+		all = newReaders(out.past.row, out.past.record)
+	}
 	for _, t := range texts {
 		in := lines.New(t)
 		for {
@@ -127,6 +137,7 @@ func (r *readers) end(out *Text) {
 	if card := foreign.Driver(r.card.End(), log, claimed); card != nil {
 		add(card)
 	}
+	out.dumps = worthTelling(log.Dumps, claimed)
 	cut(log.Cut)
 	cut(xla.Cut)
 	out.Log = withoutClaimed(log, claimed, len(out.Readings) > 0)
@@ -153,6 +164,16 @@ func (r *readers) end(out *Text) {
 		add(s)
 	}
 	sort.SliceStable(out.Readings, func(i, j int) bool { return out.Readings[i].Line < out.Readings[j].Line })
+}
+
+// worthTelling leaves out the dumps that only repeat the failure of another.
+func worthTelling(dumps []*bfclog.Dump, claimed []bool) (keep []*bfclog.Dump) {
+	for i, d := range dumps {
+		if !claimed[i] || len(d.Regions) > 0 {
+			keep = append(keep, d)
+		}
+	}
+	return keep
 }
 
 // explicit: a series that cannot be anything but memory over steps.

@@ -17,16 +17,17 @@ const moment = int64(1000) // nanoseconds
 // times are made up. The log knows no regions, so each buffer is one of its own.
 // A buffer without an address gets its id as one.
 func Timeline(r io.Reader, strs *event.Strings, sink event.Sink) (*Log, error) {
-	w := writer{strs: strs, sink: sink, live: map[buffer]block{}}
-	log, err := Read(r, w.record)
+	w := NewTeller(strs, sink)
+	log, err := Read(r, w.Record)
 	if err != nil {
 		return log, err
 	}
-	w.emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Step: event.NoStep, Text: strs.ID("end of the log")})
+	w.End()
 	return log, nil
 }
 
-type writer struct {
+// Teller is Timeline for a caller that has the records from a Parser.
+type Teller struct {
 	strs  *event.Strings
 	sink  event.Sink
 	names []string
@@ -34,17 +35,27 @@ type writer struct {
 	now   int64
 }
 
+// NewTeller begins a timeline without a record.
+func NewTeller(strs *event.Strings, sink event.Sink) *Teller {
+	return &Teller{strs: strs, sink: sink, live: map[buffer]block{}}
+}
+
+// End tells that no record follows.
+func (w *Teller) End() {
+	w.emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Step: event.NoStep, Text: w.strs.ID("end of the log")})
+}
+
 type block struct {
 	at   uint64
 	size int64
 }
 
-func (w *writer) emit(e event.Event) {
+func (w *Teller) emit(e event.Event) {
 	e.Time = w.now
 	w.sink.Emit(&e)
 }
 
-func (w *writer) allocator(name string) int {
+func (w *Teller) allocator(name string) int {
 	for i, n := range w.names {
 		if n == name {
 			return i
@@ -68,7 +79,8 @@ func (w *writer) allocator(name string) int {
 	return i
 }
 
-func (w *writer) record(r *Record) {
+// Record tells the next record.
+func (w *Teller) Record(r *Record) {
 	w.now += moment
 	switch r.Kind {
 	case TensorAllocation, RawAllocation:
@@ -87,7 +99,7 @@ func step(n int64) int32 {
 	return int32(n)
 }
 
-func (w *writer) allocate(r *Record) {
+func (w *Teller) allocate(r *Record) {
 	i := w.allocator(r.Allocator)
 	k := buffer{i, r.ID}
 	w.drop(k, r)
@@ -109,9 +121,9 @@ func (w *writer) allocate(r *Record) {
 	})
 }
 
-func (w *writer) release(r *Record) { w.drop(buffer{w.allocator(r.Allocator), r.ID}, r) }
+func (w *Teller) release(r *Record) { w.drop(buffer{w.allocator(r.Allocator), r.ID}, r) }
 
-func (w *writer) drop(k buffer, r *Record) {
+func (w *Teller) drop(k buffer, r *Record) {
 	b, ok := w.live[k]
 	if !ok {
 		return

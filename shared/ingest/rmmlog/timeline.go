@@ -12,16 +12,17 @@ import (
 // trace of the upstream pool, so each block is a region of its own, as if it
 // came from the driver directly.
 func Timeline(r io.Reader, strs *event.Strings, sink event.Sink) (*Log, error) {
-	w := writer{strs: strs, sink: sink, live: map[key]int64{}, known: map[int64]bool{}}
-	log, err := Read(r, w.row)
+	w := NewTeller(strs, sink)
+	log, err := Read(r, w.Row)
 	if err != nil {
 		return log, err
 	}
-	w.emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Text: strs.ID("end of the log")})
+	w.End()
 	return log, nil
 }
 
-type writer struct {
+// Teller is Timeline for a caller that has the rows from a Parser.
+type Teller struct {
 	strs  *event.Strings
 	sink  event.Sink
 	live  map[key]int64
@@ -33,19 +34,29 @@ type writer struct {
 	now   int64
 }
 
+// NewTeller begins a timeline without a row.
+func NewTeller(strs *event.Strings, sink event.Sink) *Teller {
+	return &Teller{strs: strs, sink: sink, live: map[key]int64{}, known: map[int64]bool{}}
+}
+
+// End tells that no row follows.
+func (w *Teller) End() {
+	w.emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Text: w.strs.ID("end of the log")})
+}
+
 const day = int64(24 * 3600 * 1e9)
 
 // maxDevices keeps ids small for a log that makes up numbers.
 const maxDevices = 256
 
-func (w *writer) emit(e event.Event) {
+func (w *Teller) emit(e event.Event) {
 	e.Time, e.Step = w.now, event.NoStep
 	w.sink.Emit(&e)
 }
 
 // clock turns a time of day, which wraps, into time since the first row, which
 // never runs backwards.
-func (w *writer) clock(r *Row) {
+func (w *Teller) clock(r *Row) {
 	if r.Start < 0 {
 		return
 	}
@@ -59,7 +70,8 @@ func (w *writer) clock(r *Row) {
 	w.now = max(w.now, r.Start+w.day-w.first)
 }
 
-func (w *writer) row(r *Row) {
+// Row tells the next row.
+func (w *Teller) Row(r *Row) {
 	dev := max(r.Device, 0) % maxDevices
 	if !w.known[dev] {
 		w.known[dev] = true
@@ -91,12 +103,12 @@ func (w *writer) row(r *Row) {
 	}
 }
 
-func (w *writer) free(dev event.DeviceID, al event.AllocatorID, at uint64, size int64) {
+func (w *Teller) free(dev event.DeviceID, al event.AllocatorID, at uint64, size int64) {
 	w.emit(event.Event{Kind: event.Free, Device: dev, Allocator: al, Address: at, Size: size})
 	w.emit(event.Event{Kind: event.RegionRemove, Device: dev, Allocator: al, Address: at, Size: size})
 }
 
-func (w *writer) facts(dev int64) {
+func (w *Teller) facts(dev int64) {
 	n := strconv.FormatInt(dev, 10)
 	w.emit(event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(dev), Text: w.strs.ID(event.Fields{
 		{Key: "name", Value: "/GPU:" + n}, {Key: "kind", Value: "gpu"},
