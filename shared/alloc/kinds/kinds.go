@@ -80,6 +80,10 @@ var all = []*Kind{
 		Options: poolOptions, build: buildPool,
 	},
 	{
+		Name: "rmm-binning", Doc: "RMM's bins of fixed sizes over its pool; exact.",
+		Options: binningOptions, build: buildBinning,
+	},
+	{
 		Name: "rmm-arena", Doc: "RMM's arena of superblocks; exact.",
 		Options: arenaOptions, build: buildArena,
 	},
@@ -211,13 +215,59 @@ func buildAsync(c *config, e Env) (alloc.Allocator, error) {
 	return async.New(vm, o)
 }
 
-func buildPool(c *config, e Env) (alloc.Allocator, error) {
+// poolIn is the configured pool in an Env.
+func (c *config) poolIn(e *Env) rmm.PoolOptions {
 	o := c.pool
 	o.Name, o.Order, o.OnWait, o.Observer = e.Name, e.Order, e.OnWait, e.Observer
 	if o.Maximum == 0 {
 		o.Maximum = e.Limit &^ (rmm.Granule - 1)
 	}
-	return rmm.NewPool(e.driver(), o)
+	return o
+}
+
+func buildPool(c *config, e Env) (alloc.Allocator, error) {
+	p, err := rmm.NewPool(e.driver(), c.poolIn(&e))
+	if err != nil {
+		return nil, err
+	}
+	return c.limited(p)
+}
+
+func buildBinning(c *config, e Env) (alloc.Allocator, error) {
+	o := c.binning
+	if o.MostBin == 0 {
+		o.MostBin = max(mostBin(e.cap()), o.LeastBin)
+	}
+	if o.LeastBin == 0 {
+		o.LeastBin = min(o.MostBin, max(leastBin, o.MostBin-rmm.DefaultMostBin+rmm.DefaultLeastBin))
+	}
+	o.Pool = c.poolIn(&e)
+	b, err := rmm.NewBinning(e.driver(), o)
+	if err != nil {
+		return nil, err
+	}
+	return c.limited(b)
+}
+
+// leastBin is a granule.
+const leastBin = 8
+
+// mostBin is the largest bin for a limit: upstream names none, and all bins
+// take a first run at once.
+func mostBin(limit int64) int {
+	n := rmm.DefaultMostBin
+	for limit > 0 && n > leastBin && rmm.RunBlocks<<(n+1) > limit/4 {
+		n--
+	}
+	return n
+}
+
+// limited puts RMM's limiting adaptor over a resource where it is asked for.
+func (c *config) limited(a alloc.Allocator) (alloc.Allocator, error) {
+	if c.allocation == 0 {
+		return a, nil
+	}
+	return rmm.NewLimiting(a, c.allocation)
 }
 
 func buildArena(c *config, e Env) (alloc.Allocator, error) {
@@ -227,7 +277,11 @@ func buildArena(c *config, e Env) (alloc.Allocator, error) {
 	if o.Size == 0 && o.Free == 0 {
 		return nil, fmt.Errorf("allocator rmm-arena takes half of the free memory at once, and there is no limit: give one, or arena_size")
 	}
-	return rmm.NewArena(e.driver(), o)
+	a, err := rmm.NewArena(e.driver(), o)
+	if err != nil {
+		return nil, err
+	}
+	return c.limited(a)
 }
 
 func buildSystem(_ *config, e Env) (alloc.Allocator, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/check"
 	"tideline/shared/alloc/kinds"
@@ -29,7 +30,7 @@ func TestEveryNameAndAliasIsFoundOnce(t *testing.T) {
 			t.Errorf("%s does not say what it is: %q", k.Name, k.Doc)
 		}
 	}
-	if _, err := kinds.ByName("jemalloc"); err == nil || !strings.Contains(err.Error(), "bfc, torch, ort, async, rmm-pool, rmm-arena, system, direct") {
+	if _, err := kinds.ByName("jemalloc"); err == nil || !strings.Contains(err.Error(), "bfc, torch, ort, async, rmm-pool, rmm-binning, rmm-arena, system, direct") {
 		t.Error(err)
 	}
 }
@@ -73,12 +74,13 @@ func TestParseSetting(t *testing.T) {
 
 // One setting for every option that changes what an allocator does.
 var telling = map[string][]string{
-	"bfc":       {"growth=true", "garbage_collection=false", "fragmentation_fraction=0.1", "profile=classic"},
-	"torch":     {"expandable_segments=true", "max_split_size_mb=20", "roundup_power2_divisions=[1:4,>:8]", "garbage_collection_threshold=0.5", "memory_fraction=0.5", "large_segment_size_mb=10"},
-	"ort":       {"arena_extend_strategy=same_as_requested", "initial_chunk_size_bytes=4MiB", "max_dead_bytes_per_chunk=1MiB", "max_power_of_two_extend_bytes=8MiB", "enable_memory_arena_shrinkage=true", "use_device_allocator_for_initializers=true", "cross_stream=true", "profile=plugin"},
-	"async":     {"release_threshold=0", "reuse_allow_opportunistic=false", "reuse_allow_internal_dependencies=false", "reuse_follow_event_dependencies=false", "deterministic=true", "page=64KiB", "prime=8MiB"},
-	"rmm-pool":  {"initial_pool_size=8MiB", "maximum_pool_size=32MiB"},
-	"rmm-arena": {"arena_size=48MiB"},
+	"bfc":         {"growth=true", "garbage_collection=false", "fragmentation_fraction=0.1", "profile=classic"},
+	"torch":       {"expandable_segments=true", "max_split_size_mb=20", "roundup_power2_divisions=[1:4,>:8]", "garbage_collection_threshold=0.5", "memory_fraction=0.5", "large_segment_size_mb=10"},
+	"ort":         {"arena_extend_strategy=same_as_requested", "initial_chunk_size_bytes=4MiB", "max_dead_bytes_per_chunk=1MiB", "max_power_of_two_extend_bytes=8MiB", "enable_memory_arena_shrinkage=true", "use_device_allocator_for_initializers=true", "cross_stream=true", "profile=plugin"},
+	"async":       {"release_threshold=0", "reuse_allow_opportunistic=false", "reuse_allow_internal_dependencies=false", "reuse_follow_event_dependencies=false", "deterministic=true", "page=64KiB", "prime=8MiB"},
+	"rmm-pool":    {"initial_pool_size=8MiB", "maximum_pool_size=32MiB", "allocation_limit=4MiB"},
+	"rmm-binning": {"min_size_exponent=8 max_size_exponent=16", "min_size_exponent=17 max_size_exponent=18 allocation_limit=20MiB"},
+	"rmm-arena":   {"arena_size=48MiB", "allocation_limit=8MiB"},
 }
 
 // Every kind under every option leads random lives, with several streams where
@@ -88,8 +90,8 @@ func TestEveryKindAndOptionObeysTheRules(t *testing.T) {
 		for _, set := range append([]string{""}, telling[k.Name]...) {
 			t.Run(k.Name+" "+set, func(t *testing.T) {
 				var settings []kinds.Setting
-				if set != "" {
-					s, err := kinds.ParseSetting(set)
+				for _, word := range strings.Fields(set) {
+					s, err := kinds.ParseSetting(word)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -123,10 +125,14 @@ func subject(k *kinds.Kind, settings []kinds.Setting) check.Subject {
 		s.Rules.Page = 2 * mib
 		s.Opportunistic = true
 		for _, x := range settings {
-			if x.Name == "page" {
-				s.Rules.Page = 64 << 10
+			if n, err := event.ParseBytes(x.Value); err == nil && x.Name == "page" {
+				s.Rules.Page = n
 			}
-			if x.Name == "reuse_allow_opportunistic" || x.Name == "deterministic" {
+			// Of two settings the later holds.
+			if x.Name == "reuse_allow_opportunistic" {
+				s.Opportunistic = x.Value == "true"
+			}
+			if x.Name == "deterministic" && x.Value == "true" {
 				s.Opportunistic = false
 			}
 		}

@@ -70,6 +70,8 @@ type config struct {
 	thresholdSet bool
 	pool         rmm.PoolOptions
 	arena        rmm.ArenaOptions
+	binning      rmm.BinningOptions
+	allocation   int64 // of the limiting adaptor; 0 for none
 }
 
 // configure reads settings; of two for one option the later holds.
@@ -165,6 +167,7 @@ const (
 	wantFlag     = "true or false"
 	wantBytes    = "a size in bytes, such as 1048576 or 1MiB"
 	wantFraction = "a number above 0 and at most 1"
+	wantExponent = "an integer from 8 to 40"
 	wantGranules = "a size that is a multiple of 256 bytes, such as 1GiB"
 )
 
@@ -240,13 +243,33 @@ var asyncOptions = []Option{
 	{"prime", "0", wantBytes, "Allocate and free so many bytes at once, to begin with.", bytes(func(c *config) *int64 { return &c.async.Prime }, 0, 1)},
 }
 
+// allocationLimit is RMM's limiting adaptor, which goes over any resource.
+var allocationLimit = Option{"allocation_limit", "", wantBytes, "The most that may be in use at once, each request rounded up to 256 bytes (the limiting adaptor); the default is no such limit.", bytes(func(c *config) *int64 { return &c.allocation }, 1, 1)}
+
 var poolOptions = []Option{
 	{"initial_pool_size", "0", wantGranules, "What is taken at once.", bytes(func(c *config) *int64 { return &c.pool.Initial }, 0, rmm.Granule)},
 	{"maximum_pool_size", "", wantGranules, "The most that is taken; the default is the limit.", bytes(func(c *config) *int64 { return &c.pool.Maximum }, rmm.Granule, rmm.Granule)},
+	allocationLimit,
+}
+
+// binningOptions are those of the pool below, too.
+var binningOptions = append([]Option{
+	{"min_size_exponent", "", wantExponent, "The smallest bin holds blocks of two to this power; the default is four below the largest.", exponent(func(c *config) *int { return &c.binning.LeastBin })},
+	{"max_size_exponent", "", wantExponent, "The largest bin holds blocks of two to this power, larger requests go to the pool; the default is 22, or what lets the first blocks of all bins fit a quarter of the limit.", exponent(func(c *config) *int { return &c.binning.MostBin })},
+}, poolOptions...)
+
+// exponent reads a bin's exponent.
+func exponent(of func(*config) *int) func(*config, string) bool {
+	return func(c *config, v string) bool {
+		n, err := strconv.Atoi(v)
+		*of(c) = n
+		return err == nil && n >= 8 && n <= 40
+	}
 }
 
 var arenaOptions = []Option{
 	{"arena_size", "", "a multiple of 256 bytes of at least 1 MiB, such as 1GiB", "The one block that is taken; the default is half of the limit.", bytes(func(c *config) *int64 { return &c.arena.Size }, rmm.SuperblockSize, rmm.Granule)},
+	allocationLimit,
 }
 
 // torchDocs says of PyTorch's options what its parser does not.

@@ -1,6 +1,7 @@
-// Package rmm is two resources of the RAPIDS memory manager, exact to the
-// address: the pool, a coalescing best fit with a free list per stream, and the
-// arena, first fit in superblocks that belong to a stream each.
+// Package rmm is three resources of the RAPIDS memory manager, exact to the
+// address: the pool, a coalescing best fit with a free list per stream; bins of
+// fixed block sizes over the pool; and the arena, first fit in superblocks that
+// belong to a stream each. The limiting adaptor goes over any of them.
 //
 // Sources: RMM's headers. Exact:
 // sizes, addresses within what the driver gives, the order of the searches,
@@ -13,8 +14,8 @@
 // A caller's thread is what RMM's arena knows default streams by. Here a
 // stream's number stands for either.
 //
-// It does not run adaptors (logging, limiting, binning): they change no layout
-// of the resource below.
+// It does not run the adaptors for logging and statistics: they change no
+// layout of the resource below, and who listens (alloc.Observer) knows more.
 package rmm
 
 // Granule is the multiple of every address and size, in bytes.
