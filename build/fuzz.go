@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,45 +14,104 @@ import (
 	"time"
 )
 
-const defaultFuzzTime = 3 * time.Second
+// How long a target is fuzzed unless told otherwise. Lives of allocators find
+// what is wrong only after many steps, so they get more; parsers show it early.
+// Together, with what compiling takes, this stays under five and a half minutes
+// on two cores.
+const (
+	parserFuzzTime = 2 * time.Second
+	livesFuzzTime  = 15 * time.Second
+)
 
-// fuzz fuzzes every parser for the time given, or a few seconds each.
-func fuzz(ctx context.Context, args []string) error {
-	each := defaultFuzzTime
-	if len(args) > 0 {
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			return fmt.Errorf("fuzz takes a duration such as 30s: %w", err)
-		}
-		each = d
+// share is how long a target is fuzzed; a time that was asked for is for all.
+func (t fuzzTarget) share(asked time.Duration) time.Duration {
+	switch {
+	case asked > 0:
+		return asked
+	case t.leadsLives():
+		return livesFuzzTime
 	}
-	return counted(func(total *counts) error { return fuzzAll(ctx, total, each) })
+	return parserFuzzTime
+}
+
+// leadsLives reports whether the target drives an allocator under the judge.
+func (t fuzzTarget) leadsLives() bool {
+	return strings.HasPrefix(t.dir, "shared/alloc/") && (strings.HasSuffix(t.name, "Lives") || t.name == "FuzzEveryKindAndOption")
+}
+
+// fuzz fuzzes every target for its share, or for the time given; a word after
+// it picks the targets whose folder and name contain it.
+func fuzz(ctx context.Context, args []string) error {
+	asked, word := time.Duration(0), ""
+	for _, a := range args {
+		if d, err := time.ParseDuration(a); err == nil && d > 0 {
+			asked = d
+		} else if word == "" {
+			word = a
+		} else {
+			return fmt.Errorf("fuzz takes a duration such as 30s and a part of the targets' names, not %q", a)
+		}
+	}
+	return counted(func(total *counts) error { return fuzzAll(ctx, total, asked, word) })
 }
 
 type fuzzTarget struct{ dir, name string }
 
-func fuzzAll(ctx context.Context, total *counts, each time.Duration) error {
+// fuzzAll fuzzes the targets one after the other. One that fails does not stop
+// the others: all failures are told at the end, with the inputs.
+func fuzzAll(ctx context.Context, total *counts, asked time.Duration, word string) error {
 	targets, err := fuzzTargets()
 	if err != nil {
 		return err
 	}
-	if len(targets) == 0 {
-		return fmt.Errorf("no fuzz target found: every parser has one")
-	}
+	var failures []error
+	ran := 0
 	for _, t := range targets {
-		start := time.Now()
-		c := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=10x", "./"+t.dir)
-		c.Env = append(os.Environ(), "CGO_ENABLED=0")
-		out, err := c.CombinedOutput()
-		if err != nil {
-			total.failed++
-			fmt.Print(string(out))
-			return fmt.Errorf("%s in %s: %w", t.name, t.dir, err)
+		if !strings.Contains(t.dir+" "+t.name, word) {
+			continue
 		}
+		ran++
+		if err := t.fuzz(ctx, total, t.share(asked)); err != nil {
+			failures = append(failures, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if ran == 0 {
+		return fmt.Errorf("no fuzz target found whose folder and name contain %q", word)
+	}
+	return errors.Join(failures...)
+}
+
+func (t fuzzTarget) fuzz(ctx context.Context, total *counts, each time.Duration) error {
+	start := time.Now()
+	c := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=10x", "./"+t.dir)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := c.CombinedOutput()
+	if err == nil {
 		total.passed++
 		fmt.Printf("   %s %s: %s, %.1fs\n", t.dir, t.name, executions(out), time.Since(start).Seconds())
+		return nil
 	}
-	return nil
+	total.failed++
+	fmt.Printf("   %s %s: failed after %.1fs\n", t.dir, t.name, time.Since(start).Seconds())
+	return fmt.Errorf("%s in %s: %w\n%s%s", t.name, t.dir, err, out, t.failingInput(out))
+}
+
+// failingInput is the input that the fuzzer wrote down, as it wrote it, so that
+// it can be kept as a seed from a log alone.
+func (t fuzzTarget) failingInput(out []byte) string {
+	m := inputRE.FindSubmatch(out)
+	if m == nil {
+		return ""
+	}
+	name := filepath.Join(t.dir, "testdata", "fuzz", t.name, string(m[1]))
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Sprintf("the failing input cannot be shown: %v\n", err)
+	}
+	return fmt.Sprintf("to keep the failing input as a seed, write into %s:\n%s", filepath.ToSlash(name), text)
 }
 
 // executions is the last count that the fuzzer printed.
@@ -65,6 +125,7 @@ func executions(out []byte) string {
 
 var (
 	execsRE = regexp.MustCompile(`execs: (\d+)`)
+	inputRE = regexp.MustCompile(`Failing input written to testdata/fuzz/\w+/(\S+)`)
 	fuzzRE  = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
 )
 

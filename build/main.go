@@ -37,7 +37,7 @@ func mainCode() int {
 		{"test:cuda", "the backend for NVIDIA cards, on a fake driver", testCUDA},
 		{"test:wasm", "the core's tests as WebAssembly under Node", testWASM},
 		{"e2e", "the tests in a real browser", e2e},
-		{"fuzz", "fuzz every parser for a few seconds each (or: fuzz 1m)", fuzz},
+		{"fuzz", "fuzz every parser and allocator for its share of minutes (or: fuzz 1m, fuzz 1m shared/alloc)", fuzz},
 		{"lint", "format check and golangci-lint", lint},
 		{"generate", "renew the generated code (templ)", generate},
 		{"wasm", "build the browser module and its compressed forms", wasm},

@@ -27,7 +27,7 @@ func test(ctx context.Context, _ []string) error {
 		{"tests with the race detector", func() error { return race(ctx, &total) }},
 		{"CUDA backend on a fake driver", func() error { return fakeCUDA(ctx, &total) }},
 		{"tests as WebAssembly", func() error { return wasmTests(ctx, &total) }},
-		{"fuzzing", func() error { return fuzzAll(ctx, &total, defaultFuzzTime) }},
+		{"fuzzing", func() error { return fuzzAll(ctx, &total, 0, "") }},
 		{"browser tests", func() error { return goTest(ctx, &total, nil, "./e2e/...") }},
 	}
 	for _, p := range parts {
