@@ -33,6 +33,10 @@ type Allocator interface {
 
 // Request says what is wanted. The zero value of every field but Bytes is what
 // TensorFlow's kernels ask for by default.
+//
+// Four fields in four words are what the compiler takes apart into single
+// values. One more, and WebAssembly copies every request through memory, which
+// is a quarter of a request's time.
 type Request struct {
 	Bytes     int64 // as the caller wants them, not rounded
 	Alignment int64 // a power of two in bytes; 0 means DefaultAlignment
@@ -42,7 +46,6 @@ type Request struct {
 	FreedBy func() uint64
 	// NoRetry: the caller can do without (a workspace), so one attempt only.
 	NoRetry bool
-	End     End // only heeded where an allocator is partitioned
 }
 
 // End says from which end of a partitioned region a request is served.

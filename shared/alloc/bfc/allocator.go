@@ -131,8 +131,16 @@ type want struct {
 	end       tag
 }
 
+// AllocateFrom is Allocate from an end of the region, if it is partitioned.
+func (a *Allocator) AllocateFrom(end alloc.End, r alloc.Request) (alloc.Block, bool) {
+	if !a.o.Partition.On {
+		return a.Allocate(r)
+	}
+	return a.allocate(r, end)
+}
+
 // allocate is Allocate for every kind of request.
-func (a *Allocator) allocate(r alloc.Request) (alloc.Block, bool) {
+func (a *Allocator) allocate(r alloc.Request, end alloc.End) (alloc.Block, bool) {
 	w := want{requested: uint64(r.Bytes), size: round(uint64(r.Bytes)), align: MinAllocation, ask: MinAllocation}
 	if r.Alignment > MinAllocation {
 		w.ask = powerOfTwo(r.Alignment)
@@ -140,7 +148,7 @@ func (a *Allocator) allocate(r alloc.Request) (alloc.Block, bool) {
 			w.align = uint64(w.ask)
 		}
 	}
-	if a.o.Partition.On && r.End == alloc.Upper {
+	if a.o.Partition.On && end == alloc.Upper {
 		w.end = tagUpper
 	}
 	if r.FreedBy != nil {

@@ -18,7 +18,7 @@ import (
 // above 256 that is no power of two is rounded up to one.
 func (a *Allocator) Allocate(r alloc.Request) (alloc.Block, bool) {
 	if !a.plain || r.Bytes <= 0 || r.Alignment > MinAllocation || r.FreedBy != nil {
-		return a.allocate(r)
+		return a.allocate(r, alloc.Lower)
 	}
 	size := (uint64(r.Bytes) + MinAllocation - 1) &^ (MinAllocation - 1)
 	s := &a.sets[tagLower]
@@ -108,7 +108,7 @@ func (a *Allocator) allocateBehind(r alloc.Request, i uint64) (alloc.Block, bool
 	size := round(uint64(r.Bytes))
 	h := s.takeBehind(a.chunks, i, size)
 	if h == none {
-		return a.allocate(r)
+		return a.allocate(r, alloc.Lower)
 	}
 	if a.worthSplitting(a.chunks[h].size, size) {
 		rest := a.split(h, size)

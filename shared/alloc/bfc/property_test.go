@@ -203,13 +203,13 @@ func (x *trial) allocate() {
 	if x.s.draw(4) == 0 {
 		r.Alignment = 1 << x.s.draw(17)
 	}
-	r.End = alloc.End(x.s.draw(2))
+	end := alloc.End(x.s.draw(2))
 	if x.counter != nil && x.s.draw(4) == 0 {
 		by := uint64(x.s.draw(int(x.counter.Now()) + 1))
 		r.FreedBy = func() uint64 { return by }
 	}
-	x.log = append(x.log, fmt.Sprintf("alloc %d align %d %s", r.Bytes, r.Alignment, r.End))
-	b, ok := x.a.Allocate(r)
+	x.log = append(x.log, fmt.Sprintf("alloc %d align %d %s", r.Bytes, r.Alignment, end))
+	b, ok := x.a.AllocateFrom(end, r)
 	if x.ref != nil {
 		addr, refOK := x.ref.Allocate(r.Bytes, r.Alignment)
 		if ok != refOK || b.Address != addr {

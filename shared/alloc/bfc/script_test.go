@@ -267,7 +267,7 @@ func drain(list *[]string) string {
 }
 
 func (s *script) alloc(name string, bytes int64, rest []string) string {
-	r := alloc.Request{Bytes: bytes}
+	r, end := alloc.Request{Bytes: bytes}, alloc.Lower
 	for _, x := range rest {
 		key, value, _ := strings.Cut(x, "=")
 		switch key {
@@ -276,14 +276,14 @@ func (s *script) alloc(name string, bytes int64, rest []string) string {
 		case "by":
 			r.FreedBy = func() uint64 { return uint64(s.number(value)) }
 		case "upper":
-			r.End = alloc.Upper
+			end = alloc.Upper
 		case "noretry":
 			r.NoRetry = true
 		default:
 			s.t.Fatalf("%s: no attribute %q", s.line, key)
 		}
 	}
-	b, ok := s.a.Allocate(r)
+	b, ok := s.a.AllocateFrom(end, r)
 	s.blocks[name] = b
 	if !ok {
 		return "nil"

@@ -172,11 +172,12 @@ func (s soak) run(tb testing.TB, p bfc.Profile, each func(a *bfc.Allocator)) (a 
 			if s.aligned {
 				q.Alignment = [5]int64{64, 256, 1024, 65536, 2097152}[x.next()%5]
 			}
+			end := alloc.Lower
 			if s.ends && x.next()%2 == 1 {
-				q.End = alloc.Upper
+				end = alloc.Upper
 			}
 			got := ^uint64(0)
-			if b, ok := a.Allocate(q); ok {
+			if b, ok := a.AllocateFrom(end, q); ok {
 				blocks = append(blocks, b.Address)
 				got = b.Address - base
 			} else {
