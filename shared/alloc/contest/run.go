@@ -14,6 +14,15 @@ type Options struct {
 	Limit int64 // most bytes an allocator may take; 0 means the trace's own
 	// Unlimited lifts the trace's limit, too.
 	Unlimited bool
+	// Card is the memory of the card; 0 means the limit. Where it is larger, an
+	// allocator has a limit of its own below what the card could give, which
+	// some rules heed (PyTorch's garbage collection).
+	Card int64
+	// UntilFailure ends the replay at the first failed request: figures are
+	// those up to there.
+	UntilFailure bool
+	// Stop, asked every few thousand calls, ends the replay when it says so.
+	Stop func() bool
 	// Sink, if set, gets the replay as events of device 0, allocator 0: regions,
 	// blocks and failures, the number of the call as their time.
 	Sink event.Sink
@@ -34,6 +43,7 @@ type Result struct {
 	PeakReserved int64 // the most that was held of the driver
 	Reserved     int64 // at the end
 	Requested    int64 // of the live blocks at PeakInUse
+	PeakCall     int64 // number of the call that brought PeakInUse, from 1
 	// External is the part of the free bytes outside of the largest free chunk,
 	// at PeakInUse; 0 when nothing is free.
 	External float64
@@ -42,6 +52,9 @@ type Result struct {
 	Missing     int64 // bytes that they asked for
 	FirstFailed int   // number of the first one's call from 1; 0 for none
 	FirstBytes  int64 // what it asked for
+
+	Calls   int64 // that were replayed
+	Stopped bool  // by Options.Stop: the figures are those up to there
 
 	DriverCalls int64 // regions taken and given back, and refusals
 	Refused     int64
@@ -81,6 +94,9 @@ func (r *Result) Title() string {
 	return kinds.Title(k, r.Settings)
 }
 
+// Served reports whether every request was served to the end.
+func (r *Result) Served() bool { return r.Err == nil && r.OutOfMemory == 0 && !r.Stopped }
+
 // run is a replay under way.
 type run struct {
 	alloc.NoObserver
@@ -89,6 +105,7 @@ type run struct {
 	strings *event.Strings
 	event   event.Event
 	now     int64
+	hold    *holder // watches regions in an inspection
 	a       *kinds.Instance
 	blocks  []alloc.Block
 	order   stream.Order
@@ -128,12 +145,31 @@ func (x *run) RegionRefused(asked int64) {
 // RegionGiven implements alloc.Observer.
 func (x *run) RegionGiven(addr uint64, bytes int64) {
 	x.res.DriverCalls++
+	if x.hold != nil {
+		x.hold.drop(addr, bytes)
+	}
 	x.emit(event.Event{Kind: event.RegionRemove, Address: addr, Size: bytes})
 }
 
 // Run replays the trace through one allocator. An allocator that cannot be made
 // under these terms is a result with Err.
 func (t *Trace) Run(e Entry, o Options) Result {
+	x := t.start(e, o)
+	if x.res.Err != nil {
+		return x.res
+	}
+	t.replay(x, o, nil)
+	x.look()
+	s := x.a.Stats()
+	x.res.PeakReserved, x.res.Reserved = max(s.PeakPool, s.Pool), s.Pool
+	calls := x.res.DriverCalls
+	x.end()
+	x.res.DriverCalls = calls // the end is the same for all
+	return x.res
+}
+
+// start makes the allocator of a replay; why it cannot be made is in the result.
+func (t *Trace) start(e Entry, o Options) *run {
 	x := &run{sink: o.Sink, strings: o.Strings, blocks: make([]alloc.Block, t.Slots)}
 	x.res = Result{Kind: e.Kind.Name, Settings: e.Settings, Label: e.Kind.Label()}
 	env := kinds.Env{
@@ -158,27 +194,45 @@ func (t *Trace) Run(e Entry, o Options) Result {
 	if t.Streams > 1 {
 		env.Order = &x.order
 	}
+	if o.Card > 0 {
+		env.Card = alloc.NewCard(o.Card)
+	}
 	a, err := e.Kind.New(env, e.Settings)
 	if err != nil {
 		x.res.Err = err
-		return x.res
+		return x
 	}
 	x.a = a
+	return x
+}
+
+// replay makes the calls one after the other, until one of the options or
+// until, asked before each call, ends it.
+func (t *Trace) replay(x *run, o Options, until func(c *Call) bool) {
 	streams := t.Streams > 1
-	t.Each(func(c *Call) {
-		x.now++
-		if streams {
-			a.UseStream(c.Stream)
+	for _, chunk := range t.chunks {
+		if o.Stop != nil && o.Stop() {
+			x.res.Stopped = true
+			break
 		}
-		x.call(c)
-	})
-	x.look()
-	s := a.Stats()
-	x.res.PeakReserved, x.res.Reserved = max(s.PeakPool, s.Pool), s.Pool
-	calls := x.res.DriverCalls
-	x.end()
-	x.res.DriverCalls = calls // the end is the same for all
-	return x.res
+		for i := range chunk {
+			c := &chunk[i]
+			if until != nil && until(c) {
+				x.res.Calls = x.now
+				return
+			}
+			x.now++
+			if streams {
+				x.a.UseStream(c.Stream)
+			}
+			x.call(c)
+			if o.UntilFailure && x.res.OutOfMemory > 0 {
+				x.res.Calls = x.now
+				return
+			}
+		}
+	}
+	x.res.Calls = x.now
 }
 
 func (t *Trace) limit(o Options) int64 {
@@ -219,12 +273,15 @@ func (x *run) allocate(c *Call) {
 		}
 		return
 	}
+	if x.hold != nil {
+		x.hold.touch(b.Address, b.Size)
+	}
 	x.blocks[c.Slot] = b
 	x.inUse += b.Size
 	x.requested += b.Requested
 	x.emit(event.Event{Kind: event.Alloc, Address: b.Address, Size: b.Size, Requested: b.Requested, Stream: event.StreamID(c.Stream)})
 	if x.inUse > x.res.PeakInUse {
-		x.res.PeakInUse, x.res.Requested = x.inUse, x.requested
+		x.res.PeakInUse, x.res.Requested, x.res.PeakCall = x.inUse, x.requested, x.now
 		x.rising = true
 	}
 	if c.Fails { // the program ended here; whoever can serve it shows so
