@@ -65,10 +65,11 @@ const (
 	ByWaste                  // most internal fragmentation first
 )
 
-// Total is a sum over allocations that share a category or an op.
+// Total is a sum over allocations that share a category, an op, or all names.
 type Total struct {
 	Category event.Category
 	Op       event.StringID
+	Tensor   event.StringID // of TotalsByName only
 	Bytes    int64
 	Waste    int64
 	Count    int

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"tideline/protocol/event"
@@ -70,6 +71,88 @@ func (p *Pool) TotalsByOp(allocs []int32, n int) []Total {
 		out = out[:n]
 	}
 	return out
+}
+
+// TotalsByName sums allocations by tensor, op and category, in the order in
+// which they come first. Of a program that was recorded elsewhere the tensor is
+// the stack of the allocation.
+func (p *Pool) TotalsByName(allocs []int32) []Total {
+	// A key of eight bytes holds two of the three; totals of the same names,
+	// which are of different categories, follow each other by next.
+	var at table // 1 + the last total of the names
+	var out []Total
+	var next []int32 // by total: 1 + the one before it, 0 at the end
+	for _, i := range allocs {
+		row := p.allocs.row(int(i))
+		tensor, op, c := row.at(tensorCol), row.at(opCol), event.Category(row.at(kindCol))
+		key := uint64(tensor)<<32 | uint64(uint32(op))
+		last, _ := at.get(key)
+		k := int32(last)
+		for k > 0 && out[k-1].Category != c {
+			k = next[k-1]
+		}
+		if k == 0 {
+			out = append(out, Total{Tensor: event.StringID(tensor), Op: event.StringID(op), Category: c})
+			next = append(next, int32(last))
+			k = int32(len(out))
+			at.put(key, uint64(k))
+		}
+		t := &out[k-1]
+		t.Bytes += row.at(sizeCol)
+		t.Waste += row.at(wasteCol)
+		t.Count++
+	}
+	return out
+}
+
+// Largest is the n largest of totals, largest first, and the sum of the others.
+func Largest(list []Total, n int) (top []Total, rest Total) {
+	if len(list) > n { // sort only what may be among the largest
+		var count [grades]int
+		for i := range list {
+			count[grade(list[i].Bytes)]++
+		}
+		least := grades - 1
+		for left := n - count[least]; left > 0; left -= count[least] {
+			least--
+		}
+		for i := range list {
+			if grade(list[i].Bytes) >= least {
+				top = append(top, list[i])
+			} else {
+				rest.plus(&list[i])
+			}
+		}
+		list = top
+	}
+	top = arrange(list, func(a, b *Total) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Tensor, b.Tensor), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Category, b.Category))
+	})
+	for len(top) > n {
+		rest.plus(&top[len(top)-1])
+		top = top[:len(top)-1]
+	}
+	return top, rest
+}
+
+func (t *Total) plus(x *Total) {
+	t.Bytes += x.Bytes
+	t.Waste += x.Waste
+	t.Count += x.Count
+}
+
+const grades = 64 << 3
+
+// grade orders sizes roughly: by their magnitude and the three bits after their
+// highest.
+func grade(bytes int64) int {
+	k := bits.Len64(uint64(max(bytes, 0)))
+	return k<<3 | int(bytes<<3>>max(k-1, 0))&7
+}
+
+// Names is allocation i's tensor and op, without the rest of it.
+func (p *Pool) Names(i int) (tensor, op event.StringID) {
+	return event.StringID(p.allocs.at(tensorCol, i)), event.StringID(p.allocs.at(opCol, i))
 }
 
 func (t *Total) add(p *Pool, i int) {

@@ -15,18 +15,27 @@ type request struct {
 	at     int64
 	t0, t1 int64 // the selection, or what is visible
 	lane   string
+	sieve  *sieve // what the tables of allocations are about
 }
 
-// details answers "details TAB AT T0 T1 LANE".
+// request reads the words of a question from the third on: AT T0 T1 LANE
+// FILTER. It is nil without a timeline.
+func (s *Session) request(arg func(int) string) *request {
+	sl := s.slots[Current]
+	if sl == nil {
+		return nil
+	}
+	t0 := number(arg(3))
+	return &request{
+		sl: sl, at: s.time(arg(2)), t0: t0, t1: max(number(arg(4)), t0+1),
+		lane: arg(5), pool: s.pool(arg(5)), sieve: newSieve(sl.tl, arg(6)),
+	}
+}
+
+// details answers "details TAB AT T0 T1 LANE FILTER".
 func details(s *Session, arg func(int) string, _ string) {
 	a := s.out.open()
-	sl := s.slots[Current]
-	if sl != nil {
-		r := &request{
-			sl: sl, at: s.time(arg(2)), t0: number(arg(3)), t1: number(arg(4)),
-			lane: arg(5), pool: s.pool(arg(5)),
-		}
-		r.t1 = max(r.t1, r.t0+1)
+	if r := s.request(arg); r != nil {
 		switch arg(1) {
 		case "live":
 			s.live(a, r)

@@ -25,10 +25,21 @@ func (s *Session) live(a *answer, r *request) {
 		f = append(f, figure{name: "Limit", value: size(p.Limit)})
 	}
 	f = append(f, figure{name: "Live blocks", value: itoa(int64(len(ids)))})
+	caption := "Live allocations, largest first"
+	if r.sieve.text != "" {
+		n := len(ids)
+		ids = r.sieve.sift(p, ids)
+		var sum int64
+		for _, t := range p.Totals(ids) {
+			sum += t.Bytes
+		}
+		f = append(f, figure{name: "Pass the filter", value: size(sum), sub: itoa(int64(len(ids))) + " of " + plural(int64(n), "block")})
+		caption = "Live allocations that pass the filter, largest first"
+	}
 	a.figures(f...)
 	p.Sort(ids, store.BySize)
 	a.key("tables").list()
-	s.allocTable(a, r.sl.tl, p, "Live allocations, largest first", ids, r.at)
+	s.allocTable(a, r.sl.tl, p, caption, ids, r.at)
 	a.endList()
 }
 

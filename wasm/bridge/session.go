@@ -96,6 +96,7 @@ func init() {
 			s.hover(int(number(arg(1))), int(number(arg(2))), s.time(arg(3)))
 		},
 		"details":  details,
+		"flame":    flame,
 		"step":     func(s *Session, arg func(int) string, _ string) { s.step(number(arg(1)), number(arg(2)), arg(3)) },
 		"peak":     func(s *Session, arg func(int) string, _ string) { s.peakAt(arg(1)) },
 		"next-oom": func(s *Session, arg func(int) string, _ string) { s.nextOOM(number(arg(1)), number(arg(2))) },
