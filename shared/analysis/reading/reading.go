@@ -29,9 +29,20 @@ type Reading struct {
 	// Trials are other settings, each tried on the recorded requests; those
 	// that serve come first. Empty where the input holds no requests to replay.
 	Trials []Trial
+	// Peaks are what the same requests took of the driver under other settings,
+	// of an input in which no request failed, or whose capacity is not known.
+	// The first is the recorded one, where the input tells its settings.
+	Peaks []Trial
+	// Replayed says in sentences what was replayed, and whether the replay
+	// under the recorded settings fails as recorded; "" when nothing was.
+	Replayed string
 	// Least is by how many bytes the failing request must shrink to be served
 	// under the settings it failed with, by replay; 0 when that is not known.
 	Least int64
+	// Short is how many bytes less must be live, or asked for, before any
+	// placement could have served the request; 0 when the bytes would do, or
+	// when that is not known.
+	Short int64
 }
 
 // Trial is what one change of settings made of the recorded requests when they
@@ -43,8 +54,11 @@ type Trial struct {
 	Allocator string // the kind that ran, a name of shared/alloc/kinds
 	Own       bool   // the program's own allocator, under another setting
 	Serves    bool   // every request that failed in the original was served
-	Spare     int64  // bytes the allocator could still have taken after that; -1 when not known
-	Peak      int64  // most bytes held of the driver
+	// Spare is what one more block could have had after that: the larger of
+	// what could still be taken of the driver and the largest free block; -1
+	// when that is not known.
+	Spare int64
+	Peak  int64 // most bytes held of the driver, up to the end or the first refusal
 	// Assumes says what the replay had to take for granted; "" when the input
 	// tells all of it.
 	Assumes string
@@ -81,15 +95,24 @@ func (r *Reading) AppendJSON(b []byte) []byte {
 	f.Texts("not_concluded", r.Open)
 	f.Texts("next", r.Next)
 	f.Bool("next_verified", false)
-	f.trials(r.Trials)
-	f.IntIf("least_reduction", r.Least, r.Least > 0)
+	f = append(f, r.Replays()...)
 	return Object(f).AppendJSON(b)
 }
 
-// trials adds what replays came to, or null when nothing could be replayed.
-func (f *Facts) trials(list []Trial) {
+// Replays are what replays came to, as the JSON report has it.
+func (r *Reading) Replays() (f Facts) {
+	f.trials("trials", r.Trials)
+	f.trials("peaks", r.Peaks)
+	f.Text("replayed", r.Replayed)
+	f.IntIf("least_reduction", r.Least, r.Least > 0)
+	f.IntIf("short_bytes", r.Short, r.Short > 0)
+	return f
+}
+
+// trials adds what replays came to, or null when there were none.
+func (f *Facts) trials(name string, list []Trial) {
 	if len(list) == 0 {
-		f.Null("trials")
+		f.Null(name)
 		return
 	}
 	var values []Value
@@ -104,5 +127,5 @@ func (f *Facts) trials(list []Trial) {
 		o.Text("assumes", t.Assumes)
 		values = append(values, Object(o))
 	}
-	f.Set("trials", List(values...))
+	f.Set(name, List(values...))
 }

@@ -48,11 +48,11 @@ func TestTrialsJSON(t *testing.T) {
 	}}
 	b := string(r.AppendJSON(nil))
 	want := `"trials":[{"setting":"growth=false","allocator":"bfc","own":true,"serves":true,"spare":1024,"peak_reserved":4096,"assumes":"order"},` +
-		`{"setting":"torch","allocator":"torch","own":false,"serves":false,"spare":null,"peak_reserved":8192,"assumes":null}],"least_reduction":512`
+		`{"setting":"torch","allocator":"torch","own":false,"serves":false,"spare":null,"peak_reserved":8192,"assumes":null}],"peaks":null,"replayed":null,"least_reduction":512,"short_bytes":null`
 	if !strings.Contains(b, want) {
 		t.Errorf("%s\nlacks %s", b, want)
 	}
-	if b := string((&Reading{}).AppendJSON(nil)); !strings.Contains(b, `"trials":null,"least_reduction":null`) {
+	if b := string((&Reading{}).AppendJSON(nil)); !strings.Contains(b, `"trials":null,"peaks":null,"replayed":null,"least_reduction":null,"short_bytes":null`) {
 		t.Errorf("without trials: %s", b)
 	}
 }
