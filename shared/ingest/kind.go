@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -111,10 +112,34 @@ func Recognise(head []byte) Kind {
 		}
 		return Log
 	}
-	if head[0] == 0x0a && bytes.Contains(head, []byte("/device:")) {
+	if head[0] == 0x0a && (bytes.Contains(head, []byte("/device:")) || isPlane(head)) {
 		return XSpace
 	}
 	return Binary
+}
+
+// isPlane: the beginning of a message whose first field is a message that
+// begins with a number, perhaps, and a name, as the planes of profiles do. Those
+// of programs without an accelerator name no device, and the first plane is
+// longer than what is seen of it.
+func isPlane(head []byte) bool {
+	length, n := binary.Uvarint(head[1:])
+	if n <= 0 || length < 3 {
+		return false
+	}
+	in := head[1+n:]
+	in = in[:min(uint64(len(in)), length)]
+	if len(in) > 0 && in[0] == 0x08 {
+		if _, n = binary.Uvarint(in[1:]); n <= 0 {
+			return false
+		}
+		in = in[1+n:]
+	}
+	if len(in) < 3 || in[0] != 0x12 || int(in[1]) > len(in)-2 {
+		return false
+	}
+	name := in[2 : 2+int(in[1])]
+	return len(name) > 1 && (bytes.HasPrefix(name, []byte("/")) || string(name) == "Host CPUs" || string(name) == "Task Environment")
 }
 
 // isText allows what logs hold: any UTF-8, a few stray bytes of other

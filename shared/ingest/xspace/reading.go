@@ -62,7 +62,7 @@ func (s *Space) Reading() reading.Reading {
 		switch {
 		case strings.Contains(windows[i].Allocator, "host"):
 			pinned = max(pinned, i)
-		case gpu < 0:
+		case gpu < 0 && !ofHost(windows[i].Allocator):
 			gpu = i
 		}
 		all[i] = reading.Object(windows[i].facts(s))

@@ -46,10 +46,16 @@ func (w *teller) device(name string) event.DeviceID {
 	return event.DeviceID(len(w.devices) - 1)
 }
 
-// deviceOf is the device of an allocator: GPU_1_bfc is on GPU 1, what is called
-// host is not on any, and a number is that of the device.
+// ofHost says whether an allocator's memory is the host's: gpu_host_bfc, cpu,
+// mklcpu, bfc_cpu_allocator_for_gpu.
+func ofHost(allocator string) bool {
+	return strings.Contains(allocator, "host") || strings.Contains(allocator, "cpu")
+}
+
+// deviceOf is the device of an allocator: GPU_1_bfc is on GPU 1, the host's is
+// not on any, and a number is that of the device.
 func deviceOf(allocator string) string {
-	if strings.Contains(allocator, "host") || strings.HasPrefix(allocator, "cpu") {
+	if ofHost(allocator) {
 		return "/host:CPU"
 	}
 	digits := strings.Map(func(r rune) rune {
