@@ -69,6 +69,7 @@ type grammar struct {
 	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`
 	Share    shareCmd    `cmd:"" help:"Share a timeline by link, encrypted on this machine; list or delete what was shared."`
 	Open     openCmd     `cmd:"" help:"Open a link that somebody shared, in the page or into a file."`
+	Attach   attachCmd   `cmd:"" help:"Take a profile from a running TensorFlow or JAX program and open it: tideline attach tf://HOST:PORT."`
 	Watch    watchCmd    `cmd:"" help:"Watch the memory of this machine's own cards, live in the page or into a file."`
 	Devices  devicesCmd  `cmd:"" help:"List the virtual cards that a workload can ask for."`
 	Bench    benchCmd    `cmd:"" help:"Measure Tideline's own speeds on this machine, as ratios."`
