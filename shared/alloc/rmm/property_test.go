@@ -56,7 +56,7 @@ func arenaSubject(d check.Draw) check.Subject {
 func binningSubject(d check.Draw) check.Subject {
 	var order stream.Order
 	least := 8 + d.Draw(6)
-	o := rmm.BinningOptions{LeastBin: least, MostBin: least + d.Draw(6), Pool: rmm.PoolOptions{Order: &order}}
+	o := rmm.BinningOptions{LeastBin: least, MostBin: least + d.Draw(3), Pool: rmm.PoolOptions{Order: &order}}
 	first := int64(rmm.RunBlocks) << (o.MostBin + 1) // all bins' first runs
 	if d.Draw(2) == 0 {
 		o.Pool.Maximum = 4*first + int64(d.Draw(1<<18))*rmm.Granule

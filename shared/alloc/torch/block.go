@@ -41,6 +41,17 @@ func (b *block) end() uint64        { return b.addr + uint64(b.size) }
 // mergeable: nobody uses the block or may still be reading it.
 func (b *block) mergeable() bool { return b.flags&inUse == 0 && b.events == 0 && b.uses == 0 }
 
+// begin makes the record that of a new, free block of the segment that of is
+// in, with no neighbours yet. It is written field by field, because WebAssembly
+// takes a literal through memory that is cleared and copied by calls.
+func (b *block) begin(addr uint64, size int64, of *block) {
+	b.addr, b.size = addr, size
+	b.requested, b.id, b.born = 0, 0, 0
+	b.arena, b.place = of.arena, of.place
+	b.uses, b.events = 0, 0
+	b.flags = of.flags & (mapped | expandable | live)
+}
+
 // newBlock takes a spare record, else appends one. It may move the table:
 // take pointers only afterwards.
 func (a *Allocator) newBlock() uint32 {
@@ -52,8 +63,12 @@ func (a *Allocator) newBlock() uint32 {
 	return uint32(len(a.blocks) - 1)
 }
 
+var nobody block
+
 func (a *Allocator) dropBlock(h uint32) {
-	a.blocks[h] = block{next: a.spareBlock}
+	b := &a.blocks[h]
+	b.begin(0, 0, &nobody)
+	b.prev, b.next = 0, a.spareBlock
 	a.spareBlock = h
 }
 
@@ -119,10 +134,8 @@ func (a *Allocator) insertFree(h uint32) {
 func (a *Allocator) cutBelow(h uint32, size int64) uint32 {
 	low := a.newBlock()
 	b, n := &a.blocks[h], &a.blocks[low]
-	*n = block{
-		addr: b.addr, size: size, prev: b.prev, next: h, arena: b.arena, place: b.place,
-		flags: b.flags & (mapped | expandable | live),
-	}
+	n.begin(b.addr, size, b)
+	n.prev, n.next = b.prev, h
 	if n.prev != none {
 		a.blocks[n.prev].next = low
 	}
@@ -136,10 +149,8 @@ func (a *Allocator) cutBelow(h uint32, size int64) uint32 {
 func (a *Allocator) cutAbove(h uint32, size int64) uint32 {
 	high := a.newBlock()
 	b, n := &a.blocks[h], &a.blocks[high]
-	*n = block{
-		addr: b.addr + uint64(size), size: b.size - size, prev: h, next: b.next, arena: b.arena, place: b.place,
-		flags: b.flags & (mapped | expandable | live),
-	}
+	n.begin(b.addr+uint64(size), b.size-size, b)
+	n.prev, n.next = h, b.next
 	if n.next != none {
 		a.blocks[n.next].prev = high
 	}

@@ -39,7 +39,7 @@ func (a *Allocator) outOfMemory(q *ask) {
 	free, total := a.memory()
 	o := &OutOfMemory{
 		Device: a.o.Device, Requested: q.bytes, Rounded: q.rounded, Segment: a.settings.Segment(q.rounded),
-		Stream: q.stream, Pool: q.pool, DeviceTotal: total, DeviceFree: free, Limit: a.Limit(), Reserved: a.reserved,
+		Stream: q.arena.stream, Pool: q.arena.id(), DeviceTotal: total, DeviceFree: free, Limit: a.Limit(), Reserved: a.reserved,
 		Allocated:  a.stats.counters[all][allocatedBytes].current,
 		DriverRoom: min(free, a.limit-a.reserved),
 	}
@@ -61,7 +61,7 @@ func (a *Allocator) outOfMemory(q *ask) {
 	}
 	a.failure = o
 	a.stats.ooms++
-	a.trace(ActionOOM, uint64(free), q.rounded, q.stream)
+	a.trace(ActionOOM, uint64(free), q.rounded, q.arena.stream)
 	a.obs.Log(alloc.Warning, o.Error())
 }
 

@@ -51,6 +51,14 @@ type arena struct {
 	unmapped []uint32 // ascending by address
 }
 
+// id names the pool that the arena is part of.
+func (ar *arena) id() PoolID {
+	if ar.pool.owner == nil {
+		return PoolID{}
+	}
+	return ar.pool.owner.id
+}
+
 func (p *pool) position(s Stream) int {
 	return sort.Search(len(p.arenas), func(i int) bool { return p.arenas[i].stream >= s })
 }

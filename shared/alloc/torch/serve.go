@@ -44,13 +44,12 @@ func (a *Allocator) AllocateOn(r Request) (alloc.Block, bool) {
 	return a.handOut(h, &q), true
 }
 
-// ask is a request on its way through the allocator.
+// ask is a request on its way through the allocator; its stream and its pool are
+// the arena's.
 type ask struct {
 	bytes   int64 // requested
 	rounded int64
 	arena   *arena
-	stream  Stream
-	pool    PoolID
 }
 
 func (a *Allocator) ask(r *Request) ask {
@@ -74,7 +73,7 @@ func (a *Allocator) ask(r *Request) ask {
 	if ar == nil || ar.stream != r.Stream {
 		ar = a.arenaOf(p, r.Stream)
 	}
-	return ask{r.Bytes, n, ar, r.Stream, id}
+	return ask{r.Bytes, n, ar}
 }
 
 // miss gets a block by other means than the free ones: in this order, by
@@ -114,8 +113,7 @@ func (a *Allocator) fallBack(q *ask) uint32 {
 			continue
 		}
 		other := *q
-		other.arena = a.arenaOf(p.pools[q.arena.pool.kind], q.stream)
-		other.pool = p.id
+		other.arena = a.arenaOf(p.pools[q.arena.pool.kind], q.arena.stream)
 		if h := a.take(&other); h != none {
 			*q = other
 			return h
@@ -237,7 +235,7 @@ func (a *Allocator) handOut(h uint32, q *ask) alloc.Block {
 		a.stats.oversizeAllocations.up(1)
 	}
 	if a.tracer != nil {
-		a.trace(ActionAlloc, b.addr, q.bytes, q.stream)
+		a.trace(ActionAlloc, b.addr, q.bytes, q.arena.stream)
 	}
 	return alloc.Block{Address: b.addr, Size: b.size, Requested: q.bytes, ID: b.id}
 }
@@ -276,6 +274,6 @@ func (a *Allocator) grow(q *ask) uint32 {
 	}
 	a.stats.deviceAllocs++
 	a.obs.RegionTaken(addr, size, received)
-	a.trace(ActionSegmentAlloc, addr, size, q.stream)
+	a.trace(ActionSegmentAlloc, addr, size, q.arena.stream)
 	return h
 }
