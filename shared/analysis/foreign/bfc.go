@@ -7,10 +7,16 @@ import (
 
 // BFC puts the reading of an allocator's own dump into the common form.
 func BFC(a *analysis.Reading) *reading.Reading {
-	r := &reading.Reading{Kind: "tf-bfc-oom", Line: a.Line, Name: a.Allocator, Verdict: string(a.Verdict), Cause: a.LikelyCause}
+	r := &reading.Reading{Kind: "tf-bfc-oom", Line: a.Line, Name: a.Allocator, Verdict: string(a.Verdict), Cause: a.LikelyCause, Why: a.Why()}
+	if r.Name == "" {
+		r.Name = "an allocator"
+	}
+	for _, f := range a.Figures() {
+		r.Row(f.Name, f.Value)
+	}
 	for _, v := range a.Values() {
 		switch v.Name {
-		case "verdict", "secondary", "likely_cause":
+		case "kind", "verdict", "secondary", "likely_cause":
 		default:
 			r.Facts.Set(v.Name, fromValue(v))
 		}
@@ -18,7 +24,7 @@ func BFC(a *analysis.Reading) *reading.Reading {
 	if len(a.Findings) > 0 {
 		r.Secondary = a.Findings[0]
 	}
-	r.Open = append(r.Open, a.Assumed...)
+	r.Open = a.Undecided(true)
 	for _, x := range a.Advice() {
 		r.Next = append(r.Next, x.Text)
 	}

@@ -84,7 +84,7 @@ func xlaFailure(x *xlalog.Failure, d *bfclog.Dump) *reading.Reading {
 	f := &r.Facts
 	for _, v := range a.Values() {
 		switch v.Name {
-		case "verdict", "secondary", "findings", "likely_cause", "format_variant", "truncated":
+		case "kind", "verdict", "secondary", "findings", "likely_cause", "format_variant", "truncated":
 		default:
 			f.Set(v.Name, fromValue(v))
 		}
