@@ -44,9 +44,19 @@ func New() Table { return Table{free: None} }
 // Add makes a chunk that is a run of its own.
 func (t *Table) Add(addr uint64, size int64) uint32 {
 	h := t.record()
-	t.Chunks[h] = Chunk{Addr: addr, Size: size, Prev: None, Next: None}
+	t.Chunks[h].begin(addr, size)
 	t.index.add(addr, h)
 	return h
+}
+
+// begin makes the record that of a new chunk. It is written field by field,
+// because WebAssembly takes a literal through memory that is cleared and copied
+// by calls.
+func (c *Chunk) begin(addr uint64, size int64) {
+	c.Addr, c.Size = addr, size
+	c.Requested, c.ID, c.Mark = 0, 0, 0
+	c.Prev, c.Next = None, None
+	c.Owner, c.Flags = 0, 0
 }
 
 func (t *Table) record() uint32 {
@@ -63,7 +73,9 @@ func (t *Table) record() uint32 {
 func (t *Table) Split(h uint32, size int64) (rest uint32) {
 	rest = t.record()
 	c, n := &t.Chunks[h], &t.Chunks[rest]
-	*n = Chunk{Addr: c.Addr + uint64(size), Size: c.Size - size, Mark: c.Mark, Owner: c.Owner, Flags: c.Flags, Prev: h, Next: c.Next}
+	n.begin(c.Addr+uint64(size), c.Size-size)
+	n.Mark, n.Owner, n.Flags = c.Mark, c.Owner, c.Flags
+	n.Prev, n.Next = h, c.Next
 	c.Size = size
 	c.Next = rest
 	if n.Next != None {
