@@ -11,7 +11,7 @@ import "encoding/binary"
 // it leaves them to the careful versions.
 func (m *Machine) burst() (op byte, ok bool, err error) {
 	buf, pos, stack := m.src.buf, m.src.pos, m.stack
-	made := 0
+	made, begun := 0, -1
 	for len(buf)-pos >= ahead {
 		arg := buf[pos+1 : pos+1+16]
 		op = buf[pos]
@@ -69,14 +69,29 @@ func (m *Machine) burst() (op byte, ok bool, err error) {
 			m.marks = append(m.marks, len(stack))
 			made++
 			pos++
-		case opEmptyDict, opEmptyList:
-			k := Dict
-			if op == opEmptyList {
-				k = List
+		case opEmptyDict:
+			if m.pattern.n > 0 {
+				if dict, size := m.repeat(buf[pos:]); size > 0 {
+					stack = append(stack, dict)
+					pos += size
+					continue
+				}
 			}
+			begun = pos
 			stack = append(stack, pack(object, uint64(len(m.objects))))
-			m.objects = append(room(m.objects), pack(k, 0))
+			m.objects = append(room(m.objects), pack(Dict, 0))
 			made++
+			pos++
+		case opEmptyList:
+			stack = append(stack, pack(object, uint64(len(m.objects))))
+			m.objects = append(room(m.objects), pack(List, 0))
+			made++
+			pos++
+		case opNone:
+			stack = append(stack, pack(None, 0))
+			pos++
+		case opNewFalse, opNewTrue:
+			stack = append(stack, pack(Bool, uint64(opNewFalse-op)))
 			pos++
 		case opFrame:
 			pos += 9
@@ -87,6 +102,10 @@ func (m *Machine) burst() (op byte, ok bool, err error) {
 			}
 			stack = m.stack
 			pos++
+			if begun >= 0 && pos-begun < ahead {
+				m.learn(buf[begun:], pos-begun)
+			}
+			begun = -1
 		default:
 			goto out
 		}

@@ -118,16 +118,21 @@ func (m *Machine) fillDict(op byte, at int) error {
 	switch {
 	case len(items) == 0:
 		return nil
-	case o.tag() == Dict && o.payload() == 0 && m.sink != nil:
-		if v, ok := m.sink.Dict(m, items); ok {
-			*o = v
-			return nil
-		}
 	case o.tag() != Dict:
 		return m.bad("%s: the container is no dict that can grow", opName(op))
 	}
-	*o = m.chainUp(*o, items)
+	*o = m.filled(*o, items)
 	return nil
+}
+
+// filled is what a dict becomes with items added.
+func (m *Machine) filled(o Value, items []Value) Value {
+	if o.payload() == 0 && m.sink != nil {
+		if v, ok := m.sink.Dict(m, items); ok {
+			return v
+		}
+	}
+	return m.chainUp(o, items)
 }
 
 func (m *Machine) fillList(op byte, at int, kind Kind) error {

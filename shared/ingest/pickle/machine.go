@@ -52,6 +52,9 @@ type Machine struct {
 	spans   []span
 	cells   []Value
 
+	pattern pattern
+	layout  int
+
 	used     int64
 	protocol int
 }
@@ -287,6 +290,7 @@ func (m *Machine) remember(n uint64) error {
 	switch {
 	case n < uint64(len(m.memo)):
 		m.memo[n] = v
+		m.pattern.n = 0 // it may have been one of its keys
 	case n < uint64(len(m.memo)+sparse):
 		m.charge(8 * int(n+1-uint64(len(m.memo))))
 		for uint64(len(m.memo)) < n {

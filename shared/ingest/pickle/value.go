@@ -105,6 +105,10 @@ func (m *Machine) Int(v Value) (int64, bool) {
 	}
 }
 
+// Small is an integer of up to 60 bits, as nearly all are; ok is false for any
+// other value.
+func (v Value) Small() (n int64, ok bool) { return v.inline(), v.tag() == Int }
+
 // Uint is an integer from 0 to 2^64-1, as addresses are.
 func (m *Machine) Uint(v Value) (uint64, bool) {
 	if v.tag() == Big {

@@ -7,7 +7,10 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
+	"tideline/protocol/event"
+	"tideline/protocol/timeline"
 	"tideline/shared/ingest/snapshot/synthetic"
 )
 
@@ -66,4 +69,48 @@ func benchRead(b *testing.B, file []byte) {
 	b.ReportMetric(float64(live()-before)/1e6, "MB-kept")
 	b.ReportMetric(float64(keepAlive.Traces[0].Len()), "entries")
 	keepAlive = nil
+}
+
+// BenchmarkOpen is the whole way from a file's bytes to the blocks that a
+// viewer gets: read, summed up, told as events, encoded.
+func BenchmarkOpen(b *testing.B) {
+	for _, requests := range []int{10_000, 100_000, 1_000_000} {
+		for _, protocol := range []int{2, 3, 4, 5} {
+			b.Run(fmt.Sprintf("%d/protocol %d", requests, protocol), func(b *testing.B) {
+				file := made(b, synthetic.Shape{Requests: requests, Protocol: protocol})
+				b.SetBytes(int64(len(file)))
+				b.ReportAllocs()
+				var reading, telling time.Duration
+				var out written
+				for b.Loop() {
+					began := time.Now()
+					s, err := Read(bytes.NewReader(file), Options{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					s.Reading()
+					reading += time.Since(began)
+					began, out = time.Now(), 0
+					strs := new(event.Strings)
+					w := timeline.NewWriter(&out, timeline.Options{Strings: strs})
+					s.Emit(strs, w)
+					if err := w.Close(); err != nil {
+						b.Fatal(err)
+					}
+					telling += time.Since(began)
+				}
+				b.ReportMetric(reading.Seconds()*1e3/float64(b.N), "ms-read")
+				b.ReportMetric(telling.Seconds()*1e3/float64(b.N), "ms-tell")
+				b.ReportMetric(float64(out)/1e6, "MB-out")
+			})
+		}
+	}
+}
+
+// written counts what is written to it.
+type written int64
+
+func (w *written) Write(p []byte) (int, error) {
+	*w += written(len(p))
+	return len(p), nil
 }

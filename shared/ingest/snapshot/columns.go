@@ -91,27 +91,35 @@ type Frame struct {
 const chunkLen = 8192
 
 // column keeps rows in chunks of fixed length: growing it copies nothing.
-type column[T any] struct{ chunks [][]T }
-
-func (c *column[T]) len() int {
-	if len(c.chunks) == 0 {
-		return 0
-	}
-	return (len(c.chunks)-1)*chunkLen + len(c.chunks[len(c.chunks)-1])
+type column[T any] struct {
+	chunks [][]T
+	n      int
 }
 
-func (c *column[T]) at(i int) *T { return &c.chunks[i/chunkLen][i%chunkLen] }
+func (c *column[T]) len() int { return c.n }
 
+func (c *column[T]) at(i int) *T { return &c.chunks[uint(i)/chunkLen][uint(i)%chunkLen] }
+
+// add makes a row, which is zero.
 func (c *column[T]) add() *T {
-	k := len(c.chunks) - 1
-	if k < 0 || len(c.chunks[k]) == chunkLen {
-		n := chunkLen
-		if k < 0 {
-			n = 256 // most columns are short; the first chunk grows
-		}
-		c.chunks = append(c.chunks, make([]T, 0, n))
-		k++
+	k := uint(c.n) / chunkLen
+	at := uint(c.n) % chunkLen
+	if k == uint(len(c.chunks)) || at == uint(len(c.chunks[k])) {
+		c.grow()
 	}
-	c.chunks[k] = append(c.chunks[k], *new(T))
-	return &c.chunks[k][len(c.chunks[k])-1]
+	c.n++
+	return &c.chunks[k][at]
+}
+
+// grow makes place: a chunk, or more of the first one, as most columns are
+// short.
+func (c *column[T]) grow() {
+	switch n := c.n; {
+	case n == 0:
+		c.chunks = append(c.chunks, make([]T, 256))
+	case n < chunkLen:
+		c.chunks[0] = append(c.chunks[0], make([]T, n)...)
+	default:
+		c.chunks = append(c.chunks, make([]T, chunkLen))
+	}
 }

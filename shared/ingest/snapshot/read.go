@@ -53,11 +53,11 @@ type Snapshot struct {
 	blocks      column[Block]
 	segments    []Segment
 	frames      []Frame
+	lines       []line // of frames, as far as they were asked for
 	stackFrames []uint32
 	stackEnds   []uint32 // stack 0 is the empty one
 	streams     []int64
 	pools       []PoolID
-	lastStream  uint16
 	skipped     int
 	list        run // of segments
 }

@@ -41,10 +41,14 @@ type past struct {
 }
 
 type sink struct {
-	codes codes
-	vals  [keySlots]pickle.Value
-	s     *Snapshot
-	runs  []run
+	codes  codes
+	layout layout
+	items  []pickle.Value // of the dict being read
+	s      *Snapshot
+	runs   []run
+
+	lastStream uint16 // number of the handle seen last
+	lastHandle int64
 
 	frameOf map[Frame]uint32
 	stackOf map[uint64]uint32 // by hash; more of the same hash hang on nextOf
@@ -59,63 +63,64 @@ const pastCharge, frameCharge, stackCharge = 16, 60, 60
 
 // Dict implements pickle.Sink.
 func (k *sink) Dict(m *pickle.Machine, items []pickle.Value) (pickle.Value, bool) {
-	// Keys that are missing must not keep the value of the dict before.
-	k.vals = [keySlots]pickle.Value{}
-	var has uint64
-	for i := 0; i+1 < len(items); i += 2 {
-		c := k.codes.key(m, items[i]) & (keySlots - 1)
-		k.vals[c] = items[i+1]
-		has |= 1 << c
+	if n := m.Layout(); n == 0 || n != k.layout.number {
+		k.layout.learn(n, m, &k.codes, items)
 	}
-	in := func(c key) bool { return has&(1<<c) != 0 }
-	switch {
-	case in(kAction):
+	k.items = items
+	switch k.layout.what {
+	case eventType:
 		return k.event(m), true
-	case in(kFile) && in(kName):
+	case frameType:
 		return k.frame(m), true
-	case in(kState) && in(kSize):
-		return k.block(m, in(kRequested)), true
-	case in(kTotal):
-		return k.segment(m, in(kRequested)), true
-	case in(kRealSize):
-		n, _ := m.Int(k.vals[kRealSize])
-		k.past = append(k.past, past{n, k.stack(k.vals[kFrames])})
+	case blockType:
+		return k.block(m), true
+	case segmentType:
+		return k.segment(m), true
+	case pastType:
+		k.past = append(k.past, past{k.number(m, kRealSize), stackOf(k.value(kFrames))})
 		m.Charge(pastCharge)
 		return row(historyRow, len(k.past)-1), true
+	default:
+		return 0, false
 	}
-	return 0, false
 }
 
 func (k *sink) event(m *pickle.Machine) pickle.Value {
+	n := k.s.events.len()
 	e := k.s.events.add()
 	m.Charge(40)
-	e.Action = Action(k.codes.word(m, k.vals[kAction]))
-	if e.Action >= numActions {
-		e.Action = Unknown
+	e.Action = Action(k.codes.word(m, k.value(kAction)))
+	addr := kAddr
+	if e.Action >= OOM {
+		if e.Action == OOM {
+			addr = kDeviceFree
+		} else {
+			e.Action = Unknown
+		}
 	}
-	e.Addr, _ = m.Uint(k.vals[kAddr])
-	if e.Action == OOM {
-		e.Addr, _ = m.Uint(k.vals[kDeviceFree])
+	e.Addr = k.address(m, addr)
+	e.Size = k.number(m, kSize)
+	e.Time = k.number(m, kTime)
+	e.Stack = stackOf(k.value(kFrames))
+	if stream := k.number(m, kStream); stream == k.lastHandle {
+		e.Stream = k.lastStream
+	} else {
+		e.Stream = k.stream(m, stream)
 	}
-	e.Size, _ = m.Int(k.vals[kSize])
-	e.Time, _ = m.Int(k.vals[kTime])
-	e.Stack = k.stack(k.vals[kFrames])
-	e.Stream = k.stream(m, k.vals[kStream])
-	if kind, n := rowOf(k.vals[kPool]); kind == poolRow {
+	if kind, n := rowOf(k.value(kPool)); kind == poolRow {
 		e.Pool = uint16(n)
 	}
-	if n, ok := k.vals[kMeta].TextNumber(); ok {
+	if n, ok := k.value(kMeta).TextNumber(); ok {
 		e.Meta = n + 1
 	}
-	return row(eventRow, k.s.events.len()-1)
+	return row(eventRow, n)
 }
 
 func (k *sink) frame(m *pickle.Machine) pickle.Value {
 	var f Frame
-	f.File, _ = k.vals[kFile].TextNumber()
-	f.Name, _ = k.vals[kName].TextNumber()
-	line, _ := m.Int(k.vals[kLine])
-	f.Line = int32(line)
+	f.File, _ = k.value(kFile).TextNumber()
+	f.Name, _ = k.value(kName).TextNumber()
+	f.Line = int32(k.number(m, kLine))
 	n, ok := k.frameOf[f]
 	if !ok {
 		n = uint32(len(k.s.frames))
@@ -126,8 +131,8 @@ func (k *sink) frame(m *pickle.Machine) pickle.Value {
 	return row(frameRow, int(n))
 }
 
-// stack is the number of the stack that a value of the key frames is.
-func (k *sink) stack(v pickle.Value) uint32 {
+// stackOf is the number of the stack that a value of the key frames is.
+func stackOf(v pickle.Value) uint32 {
 	if kind, n := rowOf(v); kind == stackRow {
 		return uint32(n)
 	}
@@ -136,11 +141,7 @@ func (k *sink) stack(v pickle.Value) uint32 {
 
 // stream numbers a stream's handle. Beyond 65535 streams, which no program
 // has, the rest share the last number.
-func (k *sink) stream(m *pickle.Machine, v pickle.Value) uint16 {
-	n, _ := m.Int(v)
-	if int(k.s.lastStream) < len(k.s.streams) && k.s.streams[k.s.lastStream] == n {
-		return k.s.lastStream
-	}
+func (k *sink) stream(m *pickle.Machine, n int64) uint16 {
 	i, ok := k.streams[n]
 	if !ok {
 		if len(k.s.streams) == 1<<16 {
@@ -150,25 +151,26 @@ func (k *sink) stream(m *pickle.Machine, v pickle.Value) uint16 {
 		k.s.streams = append(k.s.streams, n)
 		k.streams[n] = i
 	}
-	k.s.lastStream = i
+	k.lastStream, k.lastHandle = i, n
 	return i
 }
 
-func (k *sink) block(m *pickle.Machine, sized bool) pickle.Value {
+func (k *sink) block(m *pickle.Machine) pickle.Value {
+	sized := k.layout.sized
 	b := k.s.blocks.add()
 	m.Charge(40)
-	b.Address, _ = m.Uint(k.vals[kAddress])
-	b.Size, _ = m.Int(k.vals[kSize])
-	b.State = State(k.codes.word(m, k.vals[kState]))
+	b.Address = k.address(m, kAddress)
+	b.Size = k.number(m, kSize)
+	b.State = State(k.codes.word(m, k.value(kState)))
 	if b.State > ActivePendingFree {
 		b.State = Inactive
 	}
-	b.Stack = k.stack(k.vals[kFrames])
+	b.Stack = stackOf(k.value(kFrames))
 	b.Requested = -1
 	if sized {
-		b.Requested, _ = m.Int(k.vals[kRequested])
+		b.Requested = k.number(m, kRequested)
 	}
-	if kind, n := rowOf(k.vals[kHistory]); kind == historyRun {
+	if kind, n := rowOf(k.value(kHistory)); kind == historyRun {
 		if newest := k.past[k.runs[n].first]; !sized {
 			b.Requested, b.Stack = newest.size, newest.stack
 		}
@@ -176,28 +178,21 @@ func (k *sink) block(m *pickle.Machine, sized bool) pickle.Value {
 	return row(blockRow, k.s.blocks.len()-1)
 }
 
-func (k *sink) segment(m *pickle.Machine, sized bool) pickle.Value {
-	var s Segment
-	s.Address, _ = m.Uint(k.vals[kAddress])
-	s.Total, _ = m.Int(k.vals[kTotal])
-	s.Allocated, _ = m.Int(k.vals[kAllocated])
-	s.Active, _ = m.Int(k.vals[kActive])
-	s.Requested = -1
-	if sized {
-		s.Requested, _ = m.Int(k.vals[kRequested])
+func (k *sink) segment(m *pickle.Machine) pickle.Value {
+	s := Segment{
+		Address: k.address(m, kAddress), Total: k.number(m, kTotal), Allocated: k.number(m, kAllocated),
+		Active: k.number(m, kActive), Requested: -1, Device: int(k.number(m, kDevice)),
+		Stack: stackOf(k.value(kFrames)), Stream: k.stream(m, k.number(m, kStream)), Expandable: k.number(m, kExpandable) != 0,
 	}
-	device, _ := m.Int(k.vals[kDevice])
-	s.Device = int(device)
-	s.Stack = k.stack(k.vals[kFrames])
-	s.Stream = k.stream(m, k.vals[kStream])
-	text, _ := m.Text(k.vals[kType])
+	if k.layout.sized {
+		s.Requested = k.number(m, kRequested)
+	}
+	text, _ := m.Text(k.value(kType))
 	s.Large = text == "large"
-	expandable, _ := m.Int(k.vals[kExpandable])
-	s.Expandable = expandable != 0
-	if kind, n := rowOf(k.vals[kSegmentPool]); kind == poolRow {
+	if kind, n := rowOf(k.value(kSegmentPool)); kind == poolRow {
 		s.Pool = uint16(n)
 	}
-	if kind, n := rowOf(k.vals[kBlocks]); kind == blockRun {
+	if kind, n := rowOf(k.value(kBlocks)); kind == blockRun {
 		s.first, s.n = k.runs[n].first, k.runs[n].n
 	}
 	k.s.segments = append(k.s.segments, s)
@@ -229,7 +224,7 @@ func (k *sink) Tuple(m *pickle.Machine, items []pickle.Value) (pickle.Value, boo
 }
 
 // runOf is the run that rows of a kind form.
-var runOf = map[rowKind]rowKind{eventRow: eventRun, blockRow: blockRun, segmentRow: segmentRun, historyRow: historyRun}
+var runOf = [16]rowKind{eventRow: eventRun, blockRow: blockRun, segmentRow: segmentRun, historyRow: historyRun}
 
 // List implements pickle.Sink.
 func (k *sink) List(m *pickle.Machine, so pickle.Value, items []pickle.Value) (pickle.Value, bool) {
@@ -239,7 +234,7 @@ func (k *sink) List(m *pickle.Machine, so pickle.Value, items []pickle.Value) (p
 		if first == frameRow {
 			return k.stackList(m, items)
 		}
-		if kind = runOf[first]; kind == 0 {
+		if kind = runOf[first&15]; kind == 0 {
 			return 0, false
 		}
 		number = len(k.runs)
@@ -258,7 +253,7 @@ func (k *sink) List(m *pickle.Machine, so pickle.Value, items []pickle.Value) (p
 	r := &k.runs[number]
 	for _, v := range items {
 		rk, n := rowOf(v)
-		if runOf[rk] != kind || n != r.first+r.n {
+		if runOf[rk&15] != kind || n != r.first+r.n {
 			k.s.skipped++ // something else in the list, or the same row twice
 			continue
 		}

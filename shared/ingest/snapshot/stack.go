@@ -25,22 +25,49 @@ func (w *teller) op(stack uint32) event.StringID {
 
 // Blame is the frame of a stack that stands for it, as "function file.py:12".
 func (s *Snapshot) Blame(stack uint32) string {
-	best, rank := "", -1
+	best, rank := uint32(0), -1
 	for _, n := range s.Frames(stack) {
-		file, name, line := s.Frame(n)
-		r := 0
-		if strings.HasSuffix(file, ".py") {
-			r = 1
-			if !strings.Contains(file, "/torch/") && !strings.Contains(file, "/site-packages/") {
-				r = 2
-			}
-		}
-		if r > rank {
-			rank = r
-			best = name + " " + base(file) + ":" + strconv.Itoa(line)
+		if r := s.line(n).rank; r > rank {
+			best, rank = n, r
 		}
 	}
-	return best
+	if rank < 0 {
+		return ""
+	}
+	file, name, line := s.Frame(best)
+	return name + " " + base(file) + ":" + strconv.Itoa(line)
+}
+
+// line is a frame as text, made once, since stacks share their frames.
+type line struct {
+	text string // "" where it was not asked for yet: it is never empty
+	rank int    // of blame
+}
+
+func (s *Snapshot) line(n uint32) *line {
+	if s.lines == nil {
+		s.lines = make([]line, len(s.frames))
+	}
+	l := &s.lines[n]
+	if l.text == "" {
+		file, name, number := s.Frame(n)
+		l.text = name + " " + file + ":" + strconv.Itoa(number)
+		l.rank = blame(file)
+	}
+	return l
+}
+
+// blame says how much a frame of a file is to blame: the user's Python more
+// than that of libraries, Python more than C++.
+func blame(file string) int {
+	switch {
+	case !strings.HasSuffix(file, ".py"):
+		return 0
+	case strings.Contains(file, "/torch/") || strings.Contains(file, "/site-packages/"):
+		return 1
+	default:
+		return 2
+	}
 }
 
 func base(file string) string {
@@ -65,14 +92,15 @@ func (w *teller) stack(stack uint32) event.StringID {
 
 // StackText is a stack as text, the outermost frame first, one a line.
 func (s *Snapshot) StackText(stack uint32) string {
+	frames := s.Frames(stack)
+	size := len(frames)
+	for _, n := range frames {
+		size += len(s.line(n).text)
+	}
 	var b strings.Builder
-	for i, n := range slices.Backward(s.Frames(stack)) {
-		file, name, line := s.Frame(n)
-		b.WriteString(name)
-		b.WriteByte(' ')
-		b.WriteString(file)
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(line))
+	b.Grow(size)
+	for i, n := range slices.Backward(frames) {
+		b.WriteString(s.line(n).text)
 		if i > 0 {
 			b.WriteByte('\n')
 		}

@@ -42,6 +42,7 @@ type device struct {
 	id    int
 	trace Trace
 	known addresses
+	entry []uint32 // of each event of the trace: the number of its address in known
 	held  held
 	next  int // event
 }
@@ -59,12 +60,18 @@ type teller struct {
 	timed    bool
 	now      int64
 	ooms     int
-	odd      int64 // events that contradict what came before
+	odd      int64       // events that contradict what came before
+	e        event.Event // the one being told: made once, as a sink keeps none
 }
 
 func (w *teller) emit(e event.Event) {
-	e.Time, e.Step = w.now, event.NoStep
-	w.sink.Emit(&e)
+	w.e = e
+	w.send()
+}
+
+func (w *teller) send() {
+	w.e.Time, w.e.Step = w.now, event.NoStep
+	w.sink.Emit(&w.e)
 }
 
 func (w *teller) devices() {
@@ -161,14 +168,19 @@ func (w *teller) begin(d *device) {
 		}
 	}
 	var early []span // freed later in the trace; sizes as requested
+	d.entry = make([]uint32, d.trace.n)
 	for i := range d.trace.n {
 		e := s.Event(d.trace, i)
 		switch e.Action {
 		case Alloc:
-			x := d.known.at(e.Addr)
+			n := d.known.number(e.Addr)
+			d.entry[i] = n
+			x := &d.known.list[n]
 			x.seen, x.last = true, uint32(i)+1
 		case Free, FreeRequested, FreeCompleted:
-			x := d.known.at(e.Addr)
+			n := d.known.number(e.Addr)
+			d.entry[i] = n
+			x := &d.known.list[n]
 			if !x.seen {
 				early = append(early, span{e.Addr, e.Size})
 			}
@@ -185,7 +197,7 @@ func (w *teller) begin(d *device) {
 	}
 	sort.SliceStable(early, func(i, j int) bool { return early[i].addr < early[j].addr })
 	for _, b := range early {
-		w.alloc(d, b.addr, b.size, w.settings.Round(max(b.size, 1)), 0, 0)
+		w.alloc(d, d.known.at(b.addr), b.size, w.settings.Round(max(b.size, 1)), 0, 0)
 	}
 	for i := range s.Segments() {
 		g := &s.Segments()[i]
@@ -193,12 +205,15 @@ func (w *teller) begin(d *device) {
 			continue
 		}
 		s.Blocks(g, func(b *Block) {
-			if b.State != Inactive && !d.known.at(b.Address).seen {
+			if b.State == Inactive {
+				return
+			}
+			if x := d.known.at(b.Address); !x.seen {
 				requested := b.Requested
 				if requested < 0 {
 					requested = b.Size // the file does not say
 				}
-				w.alloc(d, b.Address, requested, b.Size, b.Stack, g.Stream)
+				w.alloc(d, x, requested, b.Size, b.Stack, g.Stream)
 			}
 		})
 	}
@@ -218,40 +233,48 @@ func streamID(n uint16) event.StreamID {
 	return event.StreamID(min(int(n)+int(event.StreamD2D), 255))
 }
 
-func (w *teller) alloc(d *device, addr uint64, requested, size int64, stack uint32, stream uint16) {
-	x := d.known.at(addr)
+func (w *teller) alloc(d *device, x *entry, requested, size int64, stack uint32, stream uint16) {
 	if x.size != 0 {
 		w.odd++
 		w.free(d, x, 0)
 	}
 	x.size = max(size, 1)
-	w.emit(event.Event{
-		Kind: event.Alloc, Device: event.DeviceID(d.id), Allocator: event.AllocatorID(d.id), Address: addr,
-		Size: x.size, Requested: requested, Op: w.op(stack), Tensor: w.stack(stack), Stream: streamID(stream),
-	})
+	w.e = event.Event{
+		Kind: event.Alloc, Device: event.DeviceID(d.id), Allocator: event.AllocatorID(d.id), Address: x.addr,
+		Size: x.size, Requested: requested, Stream: streamID(stream),
+	}
+	if stack != 0 {
+		w.e.Op, w.e.Tensor = w.op(stack), w.stack(stack)
+	}
+	w.send()
 }
 
 func (w *teller) free(d *device, x *entry, stream uint16) {
-	w.emit(event.Event{
+	w.e = event.Event{
 		Kind: event.Free, Device: event.DeviceID(d.id), Allocator: event.AllocatorID(d.id), Address: x.addr,
 		Size: x.size, Stream: streamID(stream),
-	})
+	}
+	w.send()
 	x.size = 0
+}
+
+// earliest is the device whose next event comes first, and when; nil at the end.
+func (w *teller) earliest() (d *device, at int64) {
+	for i := range w.list {
+		if x := &w.list[i]; x.next < x.trace.n {
+			if t := w.timeOf(x); d == nil || t < at {
+				d, at = x, t
+			}
+		}
+	}
+	return d, at
 }
 
 // merge tells the traces of all devices, and the user's marks, by time.
 func (w *teller) merge() {
 	marks := w.s.Annotations
 	for {
-		var d *device
-		var at int64
-		for i := range w.list {
-			if x := &w.list[i]; x.next < x.trace.n {
-				if t := w.timeOf(x); d == nil || t < at {
-					d, at = x, t
-				}
-			}
-		}
+		d, at := w.earliest()
 		for w.timed && len(marks) > 0 && (d == nil || (marks[0].Time-w.first)*1000 <= at) {
 			w.now = max(w.now, min((marks[0].Time-w.first)*1000, 1<<58))
 			word := " ends"
@@ -274,14 +297,14 @@ func (w *teller) tell(d *device) {
 	e := w.s.Event(d.trace, d.next)
 	switch e.Action {
 	case Alloc:
-		x := d.known.at(e.Addr)
+		x := &d.known.list[d.entry[d.next]]
 		size := w.settings.Round(max(e.Size, 1))
 		if x.last == uint32(d.next)+1 && x.final != 0 {
 			size = w.s.blocks.at(int(x.final) - 1).Size
 		}
-		w.alloc(d, e.Addr, e.Size, size, e.Stack, e.Stream)
+		w.alloc(d, x, e.Size, size, e.Stack, e.Stream)
 	case Free, FreeCompleted:
-		if x := d.known.at(e.Addr); x.size != 0 {
+		if x := &d.known.list[d.entry[d.next]]; x.size != 0 {
 			w.free(d, x, e.Stream)
 		} else {
 			w.odd++
