@@ -9,6 +9,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/shared/ingest"
+	"tideline/shared/remedy"
 )
 
 // State is what a session waits for.
@@ -20,7 +21,9 @@ const (
 	Hungry              // for more of the file
 	Known               // for Work: the file is understood, Answer says as what; its timeline follows
 	Full                // for Drain and then Work: there are blocks
-	Told                // for Drain: the timeline is whole, Answer has the readings
+	Told                // for Drain and then Work: the timeline is whole, Answer has the readings
+	Busy                // for Work: other settings are being tried, which takes a while
+	Tried               // for nothing: Answer has the readings with what the trials came to
 	Failed              // for nothing: Answer says why
 )
 
@@ -132,6 +135,14 @@ func (c *course) read(name string) error {
 	}
 	s.answer = appendTold(s.answer[:0], in, c.w.Next())
 	c.wait(Told)
+	if !c.over && len(in.Readings) > 0 {
+		remedy.Fill(in, remedy.Options{Stop: func() bool {
+			c.wait(Busy)
+			return c.over
+		}})
+		s.answer = appendTold(s.answer[:0], in, c.w.Next())
+		c.wait(Tried)
+	}
 	return nil
 }
 
