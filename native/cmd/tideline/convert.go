@@ -7,179 +7,211 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/protocol/timeline/text"
+	"tideline/shared/export/chrome"
+	"tideline/shared/export/csv"
+	"tideline/shared/export/pprof"
 	"tideline/shared/ingest"
+	"tideline/shared/redact"
 )
 
 type convertCmd struct {
-	In      string `arg:"" help:"Timeline (.tideline or .txt) or out-of-memory log: the content shows what it is, not the name."`
-	Out     string `arg:"" help:"File to write: .tideline or .txt; - is the standard output, as text."`
-	Deflate bool   `default:"true" negatable:"" help:"Compress a .tideline."`
+	In      string        `arg:"" help:"Anything that explain reads: the content shows what it is, not the name. - is the standard input."`
+	Out     string        `arg:"" help:"File to write; its ending says what: .tideline, .txt, .json (Perfetto, Chrome), .pb.gz (pprof) or .csv. - is the standard output."`
+	To      string        `placeholder:"FORMAT" help:"Write tideline, txt, json, pprof or csv, whatever the ending."`
+	Deflate bool          `default:"true" negatable:"" help:"Compress a .tideline."`
+	At      time.Duration `placeholder:"TIME" default:"-1ns" help:"pprof: what lives so long after the beginning, such as 120ms; the fullest moment otherwise."`
+	Device  string        `placeholder:"NAME" help:"pprof: of this device alone, and its own fullest moment."`
+	CSV     string        `name:"csv" enum:"allocations,buffers" default:"allocations" help:"csv: ${enum}. Buffers are what tideline plan and other planners read."`
+	Of      string        `placeholder:"NAME" help:"csv buffers: of this allocator; the first of an accelerator otherwise."`
+	Redact  bool          `help:"Leave out names, paths, hosts, stacks and free text; keep sizes, times, categories and settings."`
 }
 
-// Run converts a timeline.
-func (v *convertCmd) Run(c *console) (err error) {
-	toText := v.Out == "-" || strings.HasSuffix(v.Out, ".txt")
-	if !toText && !strings.HasSuffix(v.Out, ".tideline") {
-		return usage("%s is neither .tideline nor .txt: the ending says what to write", v.Out)
-	}
-	in, err := openTimeline(v.In)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.file.Close() }() // it was only read
-	if err := in.readable(); err != nil {  // before anything is written
-		return err
-	}
-	out := c.out
-	if v.Out != "-" {
-		if same(v.In, v.Out) {
-			return usage("%s would be written while it is read: choose another name", v.Out)
+// formats are what can be written, by name, with their endings.
+var formats = []struct {
+	name    string
+	endings []string
+}{
+	{"tideline", []string{".tideline"}},
+	{"txt", []string{".txt"}},
+	{"json", []string{".json", ".json.gz"}},
+	{"pprof", []string{".pb.gz", ".pprof", ".prof"}},
+	{"csv", []string{".csv", ".csv.gz"}},
+}
+
+// format says what to write.
+func (v *convertCmd) format() (string, error) {
+	if v.To != "" {
+		for _, f := range formats {
+			if f.name == v.To {
+				return f.name, nil
+			}
 		}
-		f, err := os.Create(v.Out)
-		if err != nil {
-			return fmt.Errorf("convert to %s: %w", v.Out, err)
+		return "", usage("--to %s: write tideline, txt, json, pprof or csv", v.To)
+	}
+	if v.Out == "-" {
+		return "txt", nil
+	}
+	for _, f := range formats {
+		for _, end := range f.endings {
+			if strings.HasSuffix(strings.ToLower(v.Out), end) {
+				return f.name, nil
+			}
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
 	}
-	if toText {
-		err = in.toText(out)
-	} else {
-		err = in.toTimeline(out, v.Deflate)
+	return "", usage("%s is neither .tideline nor .txt, .json, .pb.gz or .csv: the ending says what to write, or --to does", v.Out)
+}
+
+// misused names the flag that says something about another format.
+func (v *convertCmd) misused(format string) error {
+	for _, x := range []struct {
+		flag, of string
+		given    bool
+	}{
+		{"--at", "pprof", v.At >= 0},
+		{"--device", "pprof", v.Device != ""},
+		{"--csv", "csv", v.CSV != "allocations"},
+		{"--of", "csv", v.Of != ""},
+	} {
+		if x.given && x.of != format {
+			return usage("%s is for %s, and %s is written", x.flag, x.of, format)
+		}
 	}
-	in.printDamage(c)
-	if err != nil {
-		return fmt.Errorf("convert %s to %s: %w", v.In, v.Out, err)
+	if v.Of != "" && v.CSV != "buffers" {
+		return usage("--of is for --csv buffers: the table of allocations has all of them")
 	}
 	return nil
+}
+
+// Run converts a file.
+func (v *convertCmd) Run(c *console) error {
+	format, err := v.format()
+	if err == nil {
+		err = v.misused(format)
+	}
+	if err != nil {
+		return err
+	}
+	r, name := c.in, "standard input"
+	if v.In != "-" {
+		f, err := os.Open(v.In)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", v.In, without(err))
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		r, name = f, v.In
+	}
+	if v.In != "-" && v.Out != "-" && same(v.In, v.Out) {
+		return usage("%s would be written while it is read: choose another name", v.Out)
+	}
+	in, err := ingest.Open(name, r, ingest.Limits{}) // before anything is written
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	if v.Out == "-" {
+		err = v.write(in, format, c.out)
+	} else {
+		err = toFile(v.Out, func(out io.Writer) error { return v.write(in, format, out) })
+	}
+	if in.Cut != "" {
+		c.note("%s: %s; everything else was read\n", name, in.Cut)
+	}
+	if err != nil {
+		return fmt.Errorf("convert %s to %s: %w", name, v.Out, err)
+	}
+	return nil
+}
+
+// closer is a sink that has something left to write at the end.
+type closer interface {
+	event.Sink
+	Close() error
+}
+
+// flushed ends the text form.
+type flushed struct{ *text.Writer }
+
+// Close implements closer.
+func (f flushed) Close() error { return f.Flush() } //nolint:wrapcheck // Run words it
+
+func (v *convertCmd) write(in *ingest.Input, format string, out io.Writer) (err error) {
+	strs := new(event.Strings)
+	if strings.HasSuffix(strings.ToLower(v.Out), ".gz") && format != "pprof" { // which is packed anyway
+		z := gzip.NewWriter(out)
+		defer func() { err = errors.Join(err, z.Close()) }()
+		out = z
+	}
+	var w closer
+	var sink event.Sink
+	told := strs
+	if v.Redact {
+		told = new(event.Strings)
+	}
+	switch format {
+	case "tideline":
+		w = timeline.NewWriter(out, timeline.Options{Strings: told, Block: block.Options{Deflate: v.Deflate}})
+	case "txt":
+		w = flushed{text.NewWriter(out, told)}
+	case "json":
+		w = chrome.NewWriter(out, told)
+	case "pprof":
+		w = pprof.NewWriter(out, told, pprof.Options{At: v.At.Nanoseconds(), Device: v.Device})
+	default:
+		if v.CSV == "buffers" {
+			w = csv.NewBuffers(out, told, v.Of)
+		} else {
+			w = csv.NewWriter(out, told)
+		}
+	}
+	if sink = w; v.Redact {
+		sink = redact.New().Events(strs, told, w)
+	}
+	return errors.Join(in.Emit(strs, sink), w.Close())
+}
+
+// toFile writes a file that is there whole or not at all: beside its place
+// first. What is no regular file, such as a pipe, is written as it is.
+func toFile(name string, write func(io.Writer) error) (err error) {
+	at, rename := name, false
+	var f *os.File
+	if st, serr := os.Stat(name); serr == nil && !st.Mode().IsRegular() {
+		f, err = os.OpenFile(name, os.O_WRONLY, 0)
+	} else {
+		at, rename = filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.part", filepath.Base(name), os.Getpid())), true
+		f, err = os.Create(at)
+	}
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, without(err))
+	}
+	b := bufio.NewWriterSize(f, 1<<18)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if !rename {
+		return err //nolint:wrapcheck // Run words it
+	}
+	if err == nil {
+		err = os.Rename(at, name)
+	}
+	if err != nil {
+		_ = os.Remove(at) // it was never whole
+	}
+	return err //nolint:wrapcheck // Run words it
 }
 
 func same(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
-}
-
-// input is an opened timeline, or what can be told as one.
-type input struct {
-	name   string
-	file   *os.File
-	buf    *bufio.Reader
-	kind   ingest.Kind
-	stream *timeline.Stream // of a .tideline
-	packed bool             // by gzip
-}
-
-// openTimeline opens a file by its content.
-func openTimeline(name string) (*input, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, without(err))
-	}
-	in := &input{name: name, file: f, buf: bufio.NewReaderSize(f, max(1<<20, ingest.HeadBytes))}
-	if err := in.recognise(); err != nil {
-		_ = f.Close() // it was only read
-		return nil, fmt.Errorf("open %s: %w", name, without(err))
-	}
-	return in, nil
-}
-
-func (in *input) recognise() (err error) {
-	head, err := in.buf.Peek(ingest.HeadBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch in.kind = ingest.Recognise(head); in.kind {
-	case ingest.Timeline:
-		in.stream, err = timeline.NewStream(in.buf)
-		return err
-	case ingest.TimelineText, ingest.Log:
-		return nil
-	case ingest.GZip:
-		return in.unpack()
-	default:
-		return &ingest.UnsupportedError{Name: in.name, Kind: in.kind}
-	}
-}
-
-// unpack reads on in what gzip packed.
-func (in *input) unpack() error {
-	if in.packed {
-		return errors.New("compressed twice: decompress it first")
-	}
-	z, err := gzip.NewReader(in.buf)
-	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
-	}
-	in.packed, in.buf = true, bufio.NewReaderSize(z, max(1<<20, ingest.HeadBytes))
-	return in.recognise()
-}
-
-// replay gives all events to the sink that is made for their strings.
-func (in *input) replay(sink func(*event.Strings) event.Sink) error {
-	var err error
-	strs := new(event.Strings)
-	switch in.kind {
-	case ingest.TimelineText:
-		err = text.Read(in.buf, strs, sink(strs))
-	case ingest.Log:
-		_, err = ingest.ReadLog(in.name, in.buf, strs, sink(strs))
-	default:
-		err = in.stream.Replay(sink(in.stream.Strings()))
-	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", in.name, err)
-	}
-	return nil
-}
-
-// readable reads a log once for nothing: whether there is anything to tell of
-// shows only then. Logs are small.
-func (in *input) readable() error {
-	if in.kind != ingest.Log {
-		return nil
-	}
-	try, err := openTimeline(in.name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = try.file.Close() }() // it was only read
-	err = try.replay(func(*event.Strings) event.Sink { return event.SinkFunc(func(*event.Event) {}) })
-	if u, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
-		return u
-	}
-	return err
-}
-
-func (in *input) printDamage(c *console) {
-	if in.stream == nil {
-		return
-	}
-	for _, d := range in.stream.Damage() {
-		c.note("%s: %v; everything else was read\n", in.name, d)
-	}
-}
-
-func (in *input) toText(out io.Writer) error {
-	var w *text.Writer
-	err := in.replay(func(strs *event.Strings) event.Sink {
-		w = text.NewWriter(out, strs)
-		return w
-	})
-	return errors.Join(err, w.Flush())
-}
-
-func (in *input) toTimeline(out io.Writer, deflate bool) error {
-	var w *timeline.Writer
-	err := in.replay(func(strs *event.Strings) event.Sink {
-		w = timeline.NewWriter(out, timeline.Options{Strings: strs, Block: block.Options{Deflate: deflate}})
-		return w
-	})
-	return errors.Join(err, w.Close())
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tideline/shared/golden"
+)
+
+// TestConvertWritesEachFormat: by ending and by --to, packed where the ending
+// says so.
+func TestConvertWritesEachFormat(t *testing.T) {
+	line, dir := recorded(t, small), t.TempDir()
+	for name, head := range map[string]string{
+		"a.json": `{"displayTimeUnit"`, "a.json.gz": "\x1f\x8b", "a.pb.gz": "\x1f\x8b", "a.csv": "device,allocator,address", "a.TXT": "# tideline text",
+		"a.tideline": "\x89TIDE",
+	} {
+		out := filepath.Join(dir, name)
+		if code, _, stderr := tideline(t, "convert", line, out); code != exitDone {
+			t.Fatalf("%s: %s", name, stderr)
+		}
+		b, err := os.ReadFile(out)
+		if err != nil || !strings.HasPrefix(string(b), head) {
+			t.Errorf("%s: %v, begins with %.20q", name, err, b)
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	code, stdout, stderr := tideline(t, "convert", line, "-", "--to", "csv", "--csv", "buffers")
+	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != exitDone || err != nil || len(rows) < 10 {
+		t.Errorf("%d %v %s: %d rows", code, err, stderr, len(rows))
+	}
+	// A packed trace opens again.
+	if code, stdout, stderr := tideline(t, "explain", filepath.Join(dir, "a.json.gz")); code != exitDone || !strings.Contains(stdout, "peak allocated") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", filepath.Join(dir, "a.pb.gz")).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "Type: space") {
+		t.Errorf("go tool pprof: %v\n%s", err, out)
+	}
+}
+
+func TestConvertSaysWhatIsWrong(t *testing.T) {
+	line := recorded(t, small)
+	out := filepath.Join(t.TempDir(), "x.csv")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{line, out, "--to", "xml"}, exitUsage, "write tideline, txt, json, pprof or csv"},
+		{[]string{line, "x.png"}, exitUsage, "the ending says what to write, or --to does"},
+		{[]string{line, out, "--at", "3ms"}, exitUsage, "--at is for pprof, and csv is written"},
+		{[]string{line, out, "--of", "GPU_0_bfc"}, exitUsage, "--csv buffers"},
+		{[]string{line, out, "--csv", "buffers", "--of", "nobody"}, exitFailed, "GPU_0_bfc"},
+		{[]string{line, "-", "--to", "pprof", "--device", "/GPU:9"}, exitFailed, "/device:GPU:0"},
+		{[]string{filepath.Join(t.TempDir(), "no.tideline"), out}, exitFailed, "no.tideline"},
+		{[]string{line, filepath.Join(t.TempDir(), "no", "x.csv")}, exitFailed, "no such file"},
+	} {
+		code, stdout, stderr := tideline(t, append([]string{"convert"}, c.args...)...)
+		if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: %d, %q, %s", c.args, code, stdout, stderr)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a file was left behind")
+	}
+}
+
+// TestConvertReadsWhateverExplainReads: every case becomes a timeline that
+// opens.
+func TestConvertReadsWhateverExplainReads(t *testing.T) {
+	cases := golden.Cases(t)
+	inputs := 0
+	folders, err := filepath.Glob(filepath.Join(cases, "*", "case.json"))
+	if err != nil || len(folders) < 30 {
+		t.Fatalf("%d cases, %v", len(folders), err)
+	}
+	for _, f := range folders {
+		files, _ := golden.Case(t, filepath.Base(filepath.Dir(f)))
+		for name := range files {
+			in := filepath.Join(filepath.Dir(f), name)
+			if strings.Contains(in, "25-torch") && testing.Short() {
+				continue
+			}
+			out := filepath.Join(t.TempDir(), "x.tideline")
+			if code, _, stderr := tideline(t, "convert", in, out); code != exitDone {
+				t.Errorf("%s: %s", in, stderr)
+				continue
+			}
+			inputs++
+			events, s := readAll(t, out)
+			if len(events) < 2 || len(s.Damage()) > 0 {
+				t.Errorf("%s: %d events, %v", in, len(events), s.Damage())
+			}
+		}
+	}
+	if inputs < 30 {
+		t.Errorf("%d inputs", inputs)
+	}
+}
+
+// TestConvertRedacts: names go, figures stay.
+func TestConvertRedacts(t *testing.T) {
+	line := recorded(t, small)
+	for _, to := range []string{"txt", "json", "csv", "tideline"} {
+		code, plain, _ := tideline(t, "convert", line, "-", "--to", to, "--no-deflate")
+		code2, red, stderr := tideline(t, "convert", line, "-", "--to", to, "--no-deflate", "--redact")
+		if code != exitDone || code2 != exitDone {
+			t.Fatal(stderr)
+		}
+		if !strings.Contains(plain, "SparseSoftmax") || strings.Contains(red, "Softmax") || !strings.Contains(red, "/op-") || !strings.Contains(red, "GPU_0_bfc") {
+			t.Errorf("%s: redacted wrongly: %.2000s", to, red)
+		}
+	}
+	var a, b bytes.Buffer
+	for _, x := range []struct {
+		to   *bytes.Buffer
+		args []string
+	}{{&a, nil}, {&b, []string{"--redact"}}} {
+		_, stdout, _ := tideline(t, append([]string{"convert", line, "-", "--to", "csv"}, x.args...)...)
+		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows { // all but the names
+			x.to.WriteString(strings.Join(append(append([]string{}, r[2:5]...), r[7:]...), ",") + "\n")
+		}
+	}
+	if a.String() != b.String() || a.Len() < 1000 {
+		t.Error("redaction changed figures")
+	}
+}

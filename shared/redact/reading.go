@@ -1,0 +1,82 @@
+package redact
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"tideline/shared/analysis/reading"
+)
+
+// Reading is a reading without what says whose it is.
+func (r *Redactor) Reading(in *reading.Reading) *reading.Reading {
+	out := *in
+	out.Facts = r.factList(in.Facts) // first: it learns the process numbers
+	out.Name = r.Foreign(in.Name)
+	out.Why = r.Text(in.Why)
+	out.Secondary, out.Cause = r.Text(in.Secondary), r.Text(in.Cause)
+	out.Flags, out.Open, out.Next = r.Texts(in.Flags), r.Texts(in.Open), r.Texts(in.Next)
+	out.Rows = make([]reading.Row, len(in.Rows))
+	for i, row := range in.Rows {
+		out.Rows[i] = reading.Row{Label: r.Foreign(row.Label), Value: r.Foreign(row.Value)}
+	}
+	out.Trials, out.Peaks = r.trials(in.Trials), r.trials(in.Peaks)
+	out.Replayed = r.Text(in.Replayed)
+	return &out
+}
+
+func (r *Redactor) trials(in []reading.Trial) []reading.Trial {
+	out := slices.Clone(in)
+	for i := range out {
+		t := &out[i]
+		t.Setting, t.Assumes = r.Text(t.Setting), r.Text(t.Assumes)
+	}
+	return out
+}
+
+// Texts goes through sentences of ours.
+func (r *Redactor) Texts(list []string) []string {
+	if list == nil {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = r.Text(s)
+	}
+	return out
+}
+
+func (r *Redactor) factList(in reading.Facts) reading.Facts {
+	out := make(reading.Facts, 0, len(in))
+	for _, f := range in {
+		name := f.Name
+		if !r.safe(name) {
+			name = r.pseudonym(Name, name)
+		}
+		out = append(out, reading.Fact{Name: name, Value: r.value(f.Name, f.Value)})
+	}
+	return out
+}
+
+func (r *Redactor) value(name string, v reading.Value) reading.Value {
+	switch v.Kind {
+	case reading.TextKind:
+		v.Text = r.Foreign(v.Text)
+	case reading.IntKind:
+		if name == "pid" || strings.HasSuffix(name, "_pid") || strings.HasSuffix(name, "pids") {
+			p := r.pseudonym(Process, strconv.FormatInt(v.Int, 10))
+			n, _ := strconv.ParseInt(strings.TrimPrefix(p, string(Process)+"-"), 10, 64)
+			v.Int = n
+		}
+	case reading.ListKind:
+		list := make([]reading.Value, len(v.List))
+		for i := range v.List {
+			list[i] = r.value(name, v.List[i])
+		}
+		v.List = list
+	case reading.ObjectKind:
+		v.Object = r.factList(v.Object)
+	default:
+	}
+	return v
+}
