@@ -104,6 +104,7 @@ func TestAFolderThatWasGivenIsKept(t *testing.T) {
 
 // closed is an address where nobody listens.
 func closed(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +115,7 @@ func closed(t *testing.T) string {
 
 // silent accepts and says nothing.
 func silent(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +126,7 @@ func silent(t *testing.T) string {
 
 // cutting passes on what a server says up to a number of bytes, and hangs up.
 func cutting(t *testing.T, to string, after int64) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -151,12 +154,14 @@ func cutting(t *testing.T, to string, after int64) string {
 }
 
 func http1(t *testing.T) string {
+	t.Helper()
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
 
 func failing(t *testing.T, err error) string {
+	t.Helper()
 	return testserver.Start(t, testserver.Behaviour{Err: err}).Addr
 }
 
@@ -177,8 +182,9 @@ func TestWhyThereIsNoProfile(t *testing.T) {
 		{"slow", func(t *testing.T) string {
 			return testserver.Start(t, testserver.Behaviour{Space: space, Late: time.Hour}).Addr
 		}, Options{Duration: 10 * time.Millisecond, Grace: 50 * time.Millisecond}, TooSlow, "--grace"},
-		{"large", func(t *testing.T) string { return testserver.Start(t, testserver.Behaviour{Space: big}).Addr },
-			Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
+		{"large", func(t *testing.T) string {
+			return testserver.Start(t, testserver.Behaviour{Space: big}).Addr
+		}, Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
 		{"large in a file", func(t *testing.T) string {
 			return testserver.Start(t, testserver.Behaviour{Space: big, Age: testserver.Writes}).Addr
 		}, Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},

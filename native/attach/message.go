@@ -124,7 +124,7 @@ func readTool(b []byte) (toolData, error) {
 		}
 		if t == protowire.BytesType {
 			v, _ := protowire.ConsumeBytes(b)
-			switch n {
+			switch int(n) {
 			case 1:
 				d.name = string(v)
 			case 2:

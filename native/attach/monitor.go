@@ -19,7 +19,7 @@ func Monitor(ctx context.Context, t Target, over time.Duration, level int) (stri
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // every answer has been given
 	in, cancel := context.WithTimeout(ctx, o.Duration+o.Grace)
 	defer cancel()
 	var a monitorAnswer

@@ -94,7 +94,7 @@ func Profile(ctx context.Context, t Target, o Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // every answer has been given
 	began := time.Now()
 	q := profileRequest{
 		durationMS: uint64(o.Duration.Milliseconds()), levels: o.Levels, inAnswer: true,

@@ -211,7 +211,7 @@ func field(b []byte, want protowire.Number) (v []byte, n int) {
 
 func read(b []byte) (q Question, err error) {
 	err = visit(b, func(n protowire.Number, v uint64, text []byte) {
-		switch n {
+		switch int(n) {
 		case 1:
 			q.Duration = time.Duration(v) * time.Millisecond
 		case 3:
@@ -232,7 +232,7 @@ func read(b []byte) (q Question, err error) {
 }
 
 func (q *Question) option(n protowire.Number, v uint64, _ []byte) {
-	switch n {
+	switch int(n) {
 	case 2:
 		q.HostLevel = v
 	case 3:

@@ -15,6 +15,7 @@ const (
 	allocation
 	deallocation
 	copying
+	hostOp // of TensorFlow's executor on the CPU
 )
 
 // stat is a statistic that is read.
@@ -42,6 +43,8 @@ const (
 	memcpyDetails
 	annotation
 	fromOp
+	hloOp
+	stepNumber
 )
 
 var statNames = map[string]stat{
@@ -51,6 +54,7 @@ var statNames = map[string]stat{
 	"allocation_bytes": allocationBytes, "addr": addr, "address": addr, "tf_op": tfOp, "id": stepID,
 	"step_id": stepID, "group_id": groupID, "region_type": regionType, "data_type": dataType, "shape": shape,
 	"tensor_shape": shape, "tensor_shapes": shape, "memcpy_details": memcpyDetails, "annotation": annotation, "from": fromOp,
+	"hlo_op": hloOp, "step_num": stepNumber,
 }
 
 // metadata is what ids mean within one plane.
@@ -68,6 +72,9 @@ type planeReader struct {
 	line  int32
 	spans bool // the line's events are spans
 	steps bool
+	// marks: the plane is the host's of a program without a device, and has
+	// events that say of themselves that they are ops of XLA or steps.
+	marks bool
 }
 
 func (s *Space) plane(b []byte) error {
@@ -133,6 +140,8 @@ func (p *planeReader) eventMeta(b []byte) {
 	id, name := entry(b, 2)
 	p.m.name[id] = p.s.put(name)
 	switch {
+	case p.s.hostOnly && isHostOp(name, b):
+		p.m.class[id] = hostOp
 	case string(name) == "MemoryAllocation":
 		p.m.class[id] = allocation
 	case string(name) == "MemoryDeallocation":
@@ -142,10 +151,22 @@ func (p *planeReader) eventMeta(b []byte) {
 	}
 }
 
+// isHostOp: the executor calls an event "node:Type", and shows it as "Type".
+func isHostOp(name, meta []byte) bool {
+	at := bytes.LastIndexByte(name, ':')
+	if at <= 0 || at == len(name)-1 || name[at-1] == ':' {
+		return false
+	}
+	_, shown := entry(meta, 4)
+	return bytes.Equal(name[at+1:], shown)
+}
+
 func (p *planeReader) statMeta(b []byte) {
 	id, name := entry(b, 2)
 	p.m.statName[id] = p.s.put(name)
-	p.m.stat[id] = statNames[string(name)]
+	k := statNames[string(name)]
+	p.m.stat[id] = k
+	p.marks = p.marks || p.s.hostOnly && (k == hloOp || k == stepNumber)
 }
 
 func (p *planeReader) readLine(b []byte) error {
@@ -213,8 +234,25 @@ func (p *planeReader) event(l *Line, device bool, b []byte) error {
 		return p.copy(b, at, duration, p.m.name[id])
 	case p.spans:
 		p.s.Spans = append(p.s.Spans, Span{at, duration, p.m.name[id], p.plane, p.line, p.steps})
+	case c == hostOp:
+		p.s.Spans = append(p.s.Spans, Span{at, duration, p.m.name[id], p.plane, p.line, false})
+	case p.marks && stats:
+		return p.marked(b, Span{at, duration, p.m.name[id], p.plane, p.line, false})
 	}
 	return nil
+}
+
+// marked takes an event that says of itself what it is.
+func (p *planeReader) marked(b []byte, s Span) error {
+	op := false
+	err := p.stats(b, func(k stat, _ value) {
+		op = op || k == hloOp
+		s.Step = s.Step || k == stepNumber
+	})
+	if op || s.Step {
+		p.s.Spans = append(p.s.Spans, s)
+	}
+	return err
 }
 
 // value is a statistic's value; texts come as numbers of the Space's.

@@ -69,7 +69,8 @@ type Copy struct {
 	Plane           int32
 }
 
-// Span is a step or an op of a device plane.
+// Span is a step or an op of a device plane; of the host's where the program
+// has no device.
 type Span struct {
 	Start, Duration int64 // picoseconds
 	Name            uint32
@@ -89,8 +90,9 @@ type Space struct {
 	Copies   []Copy
 	Spans    []Span
 
-	texts  []string
-	number map[string]uint32
+	texts    []string
+	number   map[string]uint32
+	hostOnly bool // no plane is a device's
 }
 
 // Text is a text by its number; 0 is the empty one.
@@ -132,7 +134,7 @@ func Read(r io.Reader, limit int64) (*Space, error) {
 
 // Decode is Read for an unpacked file in memory.
 func Decode(data []byte) (*Space, error) {
-	s := &Space{Bytes: int64(len(data)), texts: []string{""}, number: map[string]uint32{"": 0}}
+	s := &Space{Bytes: int64(len(data)), texts: []string{""}, number: map[string]uint32{"": 0}, hostOnly: hostOnly(data)}
 	r := wire.New(data)
 	for r.Next() {
 		f := r.Field()
@@ -159,6 +161,25 @@ func Decode(data []byte) (*Space, error) {
 		return nil, fmt.Errorf("%w: it has no planes", ErrNoSpace)
 	}
 	return s, nil
+}
+
+// hostOnly says whether no plane is a device's. Planes begin with their names,
+// so that little is looked at.
+func hostOnly(data []byte) bool {
+	for r := wire.New(data); r.Next(); {
+		if f := r.Field(); f.Number != 1 || f.Type != wire.Bytes {
+			continue
+		}
+		for in := wire.New(r.Field().Data); in.Next(); {
+			if f := in.Field(); f.Number == 2 && f.Type == wire.Bytes {
+				if p := (Plane{Name: f.Text()}); p.IsDevice() {
+					return false
+				}
+				break
+			}
+		}
+	}
+	return true
 }
 
 func (s *Space) orNil() *Space {
