@@ -157,7 +157,17 @@ func TestRecordedTracesAndProblemsAreRead(t *testing.T) {
 	if err := p.measure(); err != nil || !strings.Contains(p.note(), "proven lowest") {
 		t.Errorf("A: %q, %v", p.note(), err)
 	}
+	graphs, err := static(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"70 of 70", "the goal is 50 ms"} {
+		if err := graphs[i].measure(); err != nil || !strings.Contains(graphs[i].note(), want) {
+			t.Errorf("%s: %q, %v; want %q", graphs[i].Name, graphs[i].note(), err, want)
+		}
+	}
 	for _, err := range []error{
+		func() error { _, err := static(t.TempDir()); return err }(),
 		func() error { _, err := published(t.TempDir(), "A"); return err }(),
 		func() error {
 			_, _, _, err := recorded(filepath.Join(root, "goldens", "bfc", "README.md"), "x")

@@ -24,7 +24,7 @@ type wasm struct {
 
 func newWASM(command []string) *wasm { return &wasm{command: command, nanos: map[string]float64{}} }
 
-// round lets the process measure once; the fastest round of each task counts.
+// round lets the process measure once; the quietest round of each task counts.
 func (w *wasm) round(ctx context.Context) error {
 	if len(w.command) == 0 {
 		return nil

@@ -48,8 +48,10 @@ func Allocators() ([]Task, error) {
 	return tasks, nil
 }
 
-// BFC is TensorFlow's allocator on a trace, beside the plain one. A nil build
-// and driver make their own of a space without end.
+// BFC is TensorFlow's allocator on a trace, beside the plain one: by address,
+// as programs and executors call it, and by handle in one batch, as recorded
+// requests are played again. A nil build and plain make their own of a space
+// without end.
 func BFC(t *Trace, build func() (*bfc.Allocator, error), plain func() (*bfcref.Allocator, error)) []Task {
 	if build == nil {
 		build = func() (*bfc.Allocator, error) {
@@ -69,7 +71,21 @@ func BFC(t *Trace, build func() (*bfc.Allocator, error), plain func() (*bfcref.A
 			return bfcref.New(space, bfcref.Options{Limit: limit}), nil
 		}
 	}
-	return []Task{bfcPlain(t, plain), bfcTask(t, build)}
+	tasks := []Task{bfcPlain(t, plain), bfcTask(t, build)}
+	if t.natural() {
+		tasks = append(tasks, bfcReplay(t, build))
+	}
+	return tasks
+}
+
+// ready is an allocator whose region and tables stand before the clock starts.
+func ready(build func() (*bfc.Allocator, error)) (*bfc.Allocator, error) {
+	a, err := build()
+	if err != nil {
+		return nil, err
+	}
+	first, _ := a.Allocate(alloc.Request{Bytes: 256})
+	return a, a.Free(first.Address)
 }
 
 func bfcTask(t *Trace, build func() (*bfc.Allocator, error)) Task {
@@ -79,20 +95,55 @@ func bfcTask(t *Trace, build func() (*bfc.Allocator, error)) Task {
 		Name: "BFC, " + t.Name, Per: "operation", N: len(t.Ops), To: "plain BFC, " + t.Name,
 		Prepare: func() (err error) {
 			clear(addrs)
-			if a, err = build(); err != nil {
-				return err
-			}
-			// The region and its tables stand before the clock starts.
-			first, _ := a.Allocate(alloc.Request{Bytes: 256})
-			return a.Free(first.Address)
+			a, err = ready(build)
+			return err
 		},
-		Run: func() error { return t.Play(a, addrs) },
+		Run:  func() error { return t.Play(a, addrs) },
+		Laps: func(lap func()) error { return t.laps(a, addrs, lap) },
+	}
+}
+
+// bfcReplay needs a natural trace.
+func bfcReplay(t *Trace, build func() (*bfc.Allocator, error)) Task {
+	var a *bfc.Allocator
+	ops, slots := make([]bfc.Op, len(t.Ops)), make([]bfc.Slot, t.Slots)
+	for i := range t.Ops {
+		ops[i] = bfc.Op{Bytes: t.Ops[i].Bytes, Slot: uint32(t.Ops[i].Slot)}
+		if t.Ops[i].Bytes == 0 {
+			ops[i].Bytes = bfc.Free
+		}
+	}
+	replay := func(from, to int) error {
+		_, err := a.Replay(ops[from:to], slots)
+		return err
+	}
+	return Task{
+		Name: "BFC by handle, " + t.Name, Per: "operation", N: len(t.Ops), To: "plain BFC, " + t.Name,
+		Prepare: func() (err error) {
+			clear(slots)
+			a, err = ready(build)
+			return err
+		},
+		Run:  func() error { return replay(0, len(ops)) },
+		Laps: func(lap func()) error { return stretches(len(ops), lap, replay) },
 	}
 }
 
 func bfcPlain(t *Trace, build func() (*bfcref.Allocator, error)) Task {
 	var a *bfcref.Allocator
 	addrs := make([]uint64, t.Slots)
+	play := func(from, to int) error {
+		ops := t.Ops[from:to]
+		for i := range ops {
+			op := &ops[i]
+			if op.Bytes > 0 {
+				addrs[op.Slot], _ = a.Allocate(op.Bytes, max(op.Align, alloc.DefaultAlignment))
+			} else if addrs[op.Slot] != 0 && !a.Free(addrs[op.Slot]) {
+				return fmt.Errorf("%s, operation %d: address %#x is not in use", t.Name, from+i, addrs[op.Slot])
+			}
+		}
+		return nil
+	}
 	return Task{
 		Name: "plain BFC, " + t.Name, Per: "operation", N: len(t.Ops), Plain: true,
 		Prepare: func() (err error) {
@@ -100,19 +151,13 @@ func bfcPlain(t *Trace, build func() (*bfcref.Allocator, error)) Task {
 			a, err = build()
 			return err
 		},
-		Run: func() error {
-			for i := range t.Ops {
-				op := &t.Ops[i]
-				if op.Bytes > 0 {
-					addrs[op.Slot], _ = a.Allocate(op.Bytes, max(op.Align, alloc.DefaultAlignment))
-				} else if addrs[op.Slot] != 0 && !a.Free(addrs[op.Slot]) {
-					return fmt.Errorf("%s, operation %d: address %#x is not in use", t.Name, i, addrs[op.Slot])
-				}
-			}
-			return nil
-		},
+		Run:  func() error { return play(0, len(t.Ops)) },
+		Laps: func(lap func()) error { return stretches(len(t.Ops), lap, play) },
 	}
 }
+
+// TorchName is the name of the task of PyTorch's allocator.
+const TorchName = "PyTorch's allocator, random"
 
 // Torch is PyTorch's allocator on a trace, beside the plain one. A run goes on
 // where the one before ended, as in a program that has warmed up.
@@ -121,7 +166,7 @@ func Torch(r random.Trace) []Task {
 	addrs := make([]uint64, r.Slots)
 	first := min(plainOps, len(r.Ops))
 	fast := Task{
-		Name: "PyTorch's allocator, random", Per: "operation", N: len(r.Ops), To: "plain PyTorch's, random",
+		Name: TorchName, Per: "operation", N: len(r.Ops), To: "plain PyTorch's, random",
 		Prepare: func() error {
 			if player != nil {
 				return nil
@@ -134,6 +179,9 @@ func Torch(r random.Trace) []Task {
 			return player.Play(len(r.Ops))
 		},
 		Run: func() error { return player.Play(len(r.Ops)) },
+		Laps: func(lap func()) error {
+			return stretches(len(r.Ops), lap, func(from, to int) error { return player.Play(to - from) })
+		},
 	}
 	slow := Task{
 		Name: "plain PyTorch's, random", Per: "operation", N: first, Plain: true,
@@ -179,6 +227,7 @@ func Kind(k *kinds.Kind, t *Trace) Task {
 			a = x.Allocator
 			return nil
 		},
-		Run: func() error { return t.Play(a, addrs) },
+		Run:  func() error { return t.Play(a, addrs) },
+		Laps: func(lap func()) error { return t.laps(a, addrs, lap) },
 	}
 }

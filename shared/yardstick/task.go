@@ -11,6 +11,9 @@ type Task struct {
 	// Prepare makes what Run needs, untimed, before each run; nil for nothing.
 	Prepare func() error
 	Run     func() error
+	// Laps is Run with a call of lap after every stretch, which are the same in
+	// every run; nil where a run is not cut. See Stopwatch.
+	Laps func(lap func()) error
 	// Note says more once it has run, such as a plan's height; nil for nothing.
 	Note func() string
 }

@@ -2,10 +2,12 @@ package yardstick
 
 import (
 	"fmt"
+	"slices"
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
+	"tideline/shared/alloc/bfc"
 	"tideline/shared/alloc/torch/random"
 	"tideline/shared/launch"
 )
@@ -24,14 +26,45 @@ type Trace struct {
 	Slots int
 }
 
+// natural reports whether no request asks for more than the alignment that
+// every block of BFC has.
+func (t *Trace) natural() bool {
+	return !slices.ContainsFunc(t.Ops, func(o Op) bool { return o.Align > bfc.MinAllocation })
+}
+
+// stretch is how many operations are timed as one, see Stopwatch: a fraction
+// of a millisecond, which a busy machine leaves alone most of the time.
+const stretch = 4000
+
+// stretches calls f for all operations, and lap after each stretch of them.
+func stretches(ops int, lap func(), f func(from, to int) error) error {
+	for from := 0; from < ops; from += stretch {
+		if err := f(from, min(ops, from+stretch)); err != nil {
+			return err
+		}
+		lap()
+	}
+	return nil
+}
+
 // Play does the operations, with addrs (one per slot, all 0) as its memory. A
 // request that fails leaves its slot empty.
 func (t *Trace) Play(a alloc.Allocator, addrs []uint64) error {
-	for i := range t.Ops {
-		op := &t.Ops[i]
+	return t.play(a, addrs, 0, len(t.Ops))
+}
+
+// laps is Play, stretch by stretch.
+func (t *Trace) laps(a alloc.Allocator, addrs []uint64, lap func()) error {
+	return stretches(len(t.Ops), lap, func(from, to int) error { return t.play(a, addrs, from, to) })
+}
+
+func (t *Trace) play(a alloc.Allocator, addrs []uint64, from, to int) error {
+	ops := t.Ops[from:to]
+	for i := range ops {
+		op := &ops[i]
 		if op.Bytes == 0 {
 			if err := a.Free(addrs[op.Slot]); err != nil {
-				return fmt.Errorf("%s, operation %d: %w", t.Name, i, err)
+				return fmt.Errorf("%s, operation %d: %w", t.Name, from+i, err)
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package yardstick_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -34,6 +35,12 @@ func TestEveryTaskRunsTwiceAndNamesWhatIsThere(t *testing.T) {
 			}
 			if err := x.Run(); err != nil {
 				t.Fatalf("%s: %v", x.Name, err)
+			}
+		}
+		if x.Laps != nil {
+			laps := 0
+			if err := errors.Join(x.Prepare(), x.Laps(func() { laps++ })); err != nil || laps < x.N/10_000 || laps == 0 {
+				t.Errorf("%s, stretch by stretch: %d, %v", x.Name, laps, err)
 			}
 		}
 		if x.Note != nil && x.Note() == "" {

@@ -13,13 +13,17 @@ import (
 	"tideline/shared/yardstick"
 )
 
-// A task runs several times, and the fastest run counts: Node compiles code
-// that has run for a while anew, and better.
+// A task runs several times, and the fastest run of every stretch counts: Node
+// compiles code that has run for a while anew, and better.
 const (
-	leastRuns = 3
+	leastRuns = 4
 	mostRuns  = 300
 	warm      = 300 * time.Millisecond
 )
+
+var start = time.Now()
+
+func clock() int64 { return int64(time.Since(start)) }
 
 func main() {
 	if err := measure(); err != nil {
@@ -38,23 +42,20 @@ func measure() error {
 		if t.Plain {
 			continue
 		}
-		var best, spent time.Duration
+		watch, spent := yardstick.NewStopwatch(clock), time.Duration(0)
 		for n := 0; n < leastRuns || n < mostRuns && spent < warm; n++ {
 			if t.Prepare != nil {
 				if err := t.Prepare(); err != nil {
 					return fmt.Errorf("%s: %w", t.Name, err)
 				}
 			}
-			began := time.Now()
-			if err := t.Run(); err != nil {
+			took, err := watch.Run(t)
+			if err != nil {
 				return fmt.Errorf("%s: %w", t.Name, err)
 			}
-			d := time.Since(began)
-			if spent += d; n == 0 || d < best {
-				best = d
-			}
+			spent += time.Duration(took)
 		}
-		fmt.Printf("%s\t%.2f\n", t.Name, float64(best)/float64(t.N))
+		fmt.Printf("%s\t%.2f\n", t.Name, float64(watch.Quietest())/float64(t.N))
 	}
 	return nil
 }
