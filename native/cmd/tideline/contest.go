@@ -23,10 +23,8 @@ func (r *replayCmd) contest(c *console) error {
 		return err
 	}
 	o := contest.Options{}
-	if r.Limit != "" {
-		if o.Limit, err = event.ParseBytes(r.Limit); err != nil || o.Limit <= 0 {
-			return usage("--limit is %q, expected a size such as 12GiB", r.Limit)
-		}
+	if o.Limit, err = r.limit(); err != nil {
+		return err
 	}
 	t, err := r.requests(c)
 	if err != nil {
@@ -36,13 +34,17 @@ func (r *replayCmd) contest(c *console) error {
 	if len(rows) == 1 && rows[0].Err != nil {
 		return rows[0].Err
 	}
+	looks := make([]contest.Inspection, len(rows))
+	for i := range rows {
+		looks[i] = t.Inspect(entries[i], o, &rows[i])
+	}
 	if o.Limit == 0 {
 		o.Limit = t.Limit
 	}
 	if r.JSON {
-		return printJSON(c, contestSummary(t, rows, o.Limit))
+		return printJSON(c, contestSummary(t, rows, looks, o.Limit))
 	}
-	printContest(c, t, rows, o.Limit)
+	printContest(c, t, rows, looks, o.Limit)
 	return nil
 }
 
@@ -173,38 +175,45 @@ func readTrace(name string) (*contest.Trace, error) {
 }
 
 // printContest writes the rows for people.
-func printContest(c *console, t *contest.Trace, rows []contest.Result, limit int64) {
+func printContest(c *console, t *contest.Trace, rows []contest.Result, looks []contest.Inspection, limit int64) {
 	under := "without a limit"
 	if limit > 0 {
 		under = "limit " + size(limit)
 	}
 	c.say("%s: %s, at most %s wanted at once, %s\n", t.Name, count(t.Allocs, "allocation"), size(t.Floor), under)
 	var tab table
-	tab.row("", "peak in use", "peak reserved", "never used", "waste in blocks", "scattered", "out of memory", "driver calls", "waits")
+	tab.row("", "peak in use", "peak reserved", "never used", "waste in blocks", "scattered", "pinned", "out of memory", "driver calls", "waits")
 	modelled := ""
-	line := func(title string, r *contest.Result) {
+	line := func(title string, r *contest.Result, look *contest.Inspection) {
 		if r.Err != nil {
 			tab.row(title, "not made: "+r.Err.Error())
 			return
 		}
-		scattered := percent(r.External)
+		scattered, pinned := percent(r.External), ""
 		if r == t.Original {
 			scattered = "" // the events do not tell
 		}
-		tab.row(title, size(r.PeakInUse), size(r.PeakReserved), percent(r.Fragmentation()), percent(r.Internal()), scattered,
+		if look != nil && look.Peak != nil {
+			pinned = size(look.Peak.Pinned)
+		}
+		tab.row(title, size(r.PeakInUse), size(r.PeakReserved), percent(r.Fragmentation()), percent(r.Internal()), scattered, pinned,
 			fmt.Sprint(r.OutOfMemory), fmt.Sprint(r.DriverCalls), fmt.Sprint(r.Waits+r.Syncs))
 	}
 	if t.Original != nil {
-		line("as recorded", t.Original)
+		line("as recorded", t.Original, nil)
 	}
 	for i := range rows {
 		title := rows[i].Title()
 		if rows[i].Label != "" {
 			title, modelled = title+" *", rows[i].Label
 		}
-		line(title, &rows[i])
+		line(title, &rows[i], &looks[i])
 	}
 	tab.print(c)
+	if len(rows) == 1 {
+		printHolding(c, "At the peak", looks[0].Peak)
+		printHolding(c, "At the first failed request", looks[0].Failure)
+	}
 	if modelled != "" {
 		c.say("* %s\n", modelled)
 	}
@@ -214,6 +223,27 @@ func printContest(c *console, t *contest.Trace, rows []contest.Result, limit int
 			break
 		}
 	}
+}
+
+// printHolding says what could be used of what an allocator held.
+func printHolding(c *console, when string, h *contest.Holding) {
+	if h == nil {
+		return
+	}
+	fits := count(h.Usable, "more request")
+	if h.Usable == contest.MostUsable {
+		fits = fmt.Sprintf("%d or more requests", h.Usable)
+	}
+	text := fmt.Sprintf("%s (before call %d) %s of %s would be served from what is held, without growth. %s of it never lay in a block.",
+		when, h.Call, fits, size(h.For), size(h.NeverUsed))
+	if h.Pinned > 0 {
+		text += fmt.Sprintf(" %s lie idle in regions that blocks in use keep from going back, %s of that where they are less than a tenth of the region", size(h.Pinned), size(h.PinnedBySmall))
+		if p := h.Pins; len(p) > 0 {
+			text += fmt.Sprintf("; worst: the region of %s at 0x%x, for %s of %s in all", size(p[0].Size), p[0].Address, count(p[0].Blocks, "block"), size(p[0].Live))
+		}
+		text += "."
+	}
+	c.say("%s\n", wrap(text, 78))
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
@@ -244,12 +274,50 @@ type contestRow struct {
 	DriverCalls   int64             `json:"driver_calls"`
 	Waits         int64             `json:"waits"`
 	Syncs         int64             `json:"synchronisations"`
+	AtPeak        *holdingRow       `json:"at_peak,omitempty"`
+	AtFailure     *holdingRow       `json:"at_first_failure,omitempty"`
 }
 
-func contestSummary(t *contest.Trace, rows []contest.Result, limit int64) *contestReport {
+// holdingRow is contest.Holding for machines. Bytes.
+type holdingRow struct {
+	Call          int64    `json:"before_call"`
+	Reserved      int64    `json:"reserved"`
+	InUse         int64    `json:"in_use"`
+	NeverUsed     int64    `json:"growth_waste"` // in no block up to then
+	Pinned        int64    `json:"pinned"`
+	PinnedBySmall int64    `json:"pinned_by_small"`
+	For           int64    `json:"usable_for"` // a size
+	Usable        int      `json:"usable"`     // how many requests of it
+	Pins          []pinRow `json:"pins,omitempty"`
+}
+
+type pinRow struct {
+	Address string `json:"address"`
+	Size    int64  `json:"size"`
+	Idle    int64  `json:"idle"`
+	Live    int64  `json:"in_use"`
+	Blocks  int    `json:"blocks"`
+}
+
+func holdingOf(h *contest.Holding) *holdingRow {
+	if h == nil {
+		return nil
+	}
+	x := &holdingRow{
+		Call: h.Call, Reserved: h.Reserved, InUse: h.InUse, NeverUsed: h.NeverUsed,
+		Pinned: h.Pinned, PinnedBySmall: h.PinnedBySmall, For: h.For, Usable: h.Usable,
+	}
+	for _, p := range h.Pins {
+		x.Pins = append(x.Pins, pinRow{fmt.Sprintf("0x%x", p.Address), p.Size, p.Idle, p.Live, p.Blocks})
+	}
+	return x
+}
+
+func contestSummary(t *contest.Trace, rows []contest.Result, looks []contest.Inspection, limit int64) *contestReport {
 	x := &contestReport{Allocator: t.Name, Allocations: t.Allocs, Floor: t.Floor, Limit: limit}
-	add := func(name string, r *contest.Result) {
+	add := func(name string, r *contest.Result, look contest.Inspection) {
 		row := contestRow{
+			AtPeak: holdingOf(look.Peak), AtFailure: holdingOf(look.Failure),
 			Allocator: name, Label: r.Label, PeakInUse: r.PeakInUse, PeakReserved: r.PeakReserved,
 			Utilisation: r.Utilisation(), Fragmentation: r.Fragmentation(), Internal: r.Internal(),
 			Cost: r.Cost(t), OutOfMemory: r.OutOfMemory, FirstFailed: r.FirstFailed,
@@ -270,10 +338,10 @@ func contestSummary(t *contest.Trace, rows []contest.Result, limit int64) *conte
 		x.Rows = append(x.Rows, row)
 	}
 	if t.Original != nil {
-		add("recorded", t.Original)
+		add("recorded", t.Original, contest.Inspection{})
 	}
 	for i := range rows {
-		add(rows[i].Kind, &rows[i])
+		add(rows[i].Kind, &rows[i], looks[i])
 	}
 	return x
 }

@@ -30,6 +30,17 @@ func TestReplayThroughOtherAllocators(t *testing.T) {
 		{"a limit that is too low", []string{line, "--allocator", "direct", "--limit", "64KiB"}, 0, "the program would have ended there", ""},
 		{"a trace", []string{trace, "--allocator", "ort"}, 0, "33.00 MiB", ""},
 		{"a packed trace", []string{file(t, "x.trace.gz", gzipped([]byte(case13))), "--allocator", "ort", "--set", "arena_extend_strategy=same_as_requested"}, 0, "19.12 MiB", ""},
+		{"what still fits", []string{trace, "--allocator", "ort"}, 0, "0 more requests of 18.97 MiB would be served", ""},
+		{"the smallest limit", []string{trace, "--allocator", "direct", "--smallest-limit"}, 0, "20048128 bytes serve all requests and 20048127 do not; every larger limit serves them", ""},
+		{"the smallest limits", []string{line, "--matrix", "--smallest-limit"}, 0, "for every larger limit", ""},
+		{"the best setting", []string{trace, "--allocator", "ort", "--best"}, 0, "OrtArenaCfg ", ""},
+		{"the best is the default", []string{trace, "--allocator", "system", "--best"}, 0, "The default is best: every combination of the values was tried.", ""},
+		{"the best of a timeline", []string{line, "--allocator", "rmm-arena", "--best", "--limit", "1GiB"}, 0, "under 1.00 GiB: peak reserved", ""},
+		{"best of nothing", []string{line, "--best"}, 2, "", "name it with --allocator"},
+		{"best of all", []string{line, "--matrix", "--best"}, 2, "", "name it with --allocator"},
+		{"best with settings", []string{line, "--allocator", "torch", "--best", "--set", "expandable_segments=true"}, 2, "", "leave --set away"},
+		{"both searches", []string{line, "--allocator", "torch", "--best", "--smallest-limit"}, 2, "", "leave --smallest-limit away"},
+		{"smallest limit of nothing", []string{line, "--smallest-limit"}, 2, "", "--allocator NAME or --matrix"},
 		{"options", []string{"--allocator", "ort", "--options"}, 0, "max_dead_bytes_per_chunk", ""},
 		{"options of nothing", []string{"--allocator", "jemalloc", "--options"}, 2, "", "Known: bfc, torch"},
 		{"no such allocator", []string{line, "--allocator", "jemalloc"}, 2, "", `unknown allocator "jemalloc"`},
@@ -75,6 +86,9 @@ func TestTheMatrixAsJSON(t *testing.T) {
 	kindsSeen := map[string]bool{}
 	for _, r := range x.Rows[1:] {
 		kindsSeen[r.Allocator] = true
+		if r.Error == "" && (r.AtPeak == nil || r.AtPeak.Reserved < r.AtPeak.InUse || r.OutOfMemory > 0 != (r.AtFailure != nil)) {
+			t.Errorf("%+v", r)
+		}
 		if r.Error == "" && (r.PeakReserved < x.Floor || r.Cost != r.PeakReserved-x.Floor) {
 			t.Errorf("%s holds %d for %d: %+v", r.Allocator, r.PeakReserved, x.Floor, r)
 		}
@@ -85,6 +99,38 @@ func TestTheMatrixAsJSON(t *testing.T) {
 	for _, k := range kinds.Names() {
 		if !kindsSeen[k] {
 			t.Errorf("no row of %s", k)
+		}
+	}
+}
+
+func TestTheBestSettingAsJSON(t *testing.T) {
+	trace := file(t, "x.trace", case13)
+	code, stdout, stderr := tideline(t, "replay", trace, "--allocator", "ort", "--best", "--json")
+	if code != exitDone {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	var x bestReport
+	if err := json.Unmarshal([]byte(stdout), &x); err != nil {
+		t.Fatal(err)
+	}
+	if x.Allocator != "ort" || len(x.Best.Settings) == 0 || len(x.Written) != len(x.Best.Settings) || x.Saved != x.Default.Limit-x.Best.Limit || x.Saved <= 0 ||
+		!x.Best.Verified || !x.Default.Verified || x.Best.Fails >= x.Best.Limit || x.Best.Limit < x.Floor || len(x.Values) == 0 || len(x.LeftOut) == 0 {
+		t.Errorf("%+v", x)
+	}
+	code, stdout, stderr = tideline(t, "replay", trace, "--matrix", "--smallest-limit", "--json")
+	if code != exitDone {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	var l limitsReport
+	if err := json.Unmarshal([]byte(stdout), &l); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Rows) != len(contest.Matrix()) {
+		t.Fatalf("%d rows", len(l.Rows))
+	}
+	for _, r := range l.Rows {
+		if r.Limit < l.Floor || r.Above != r.Limit-l.Floor || !r.Verified || r.Text == "" || r.Replays == 0 {
+			t.Errorf("%+v", r)
 		}
 	}
 }

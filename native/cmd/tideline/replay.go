@@ -18,11 +18,13 @@ type replayCmd struct {
 	File string   `arg:"" optional:"" help:"Timeline to rerun."`
 	Set  []string `placeholder:"FIELD=VALUE" help:"Change a setting, such as devices.0.growth=false or batch=48; with --allocator, an option of the allocator, such as expandable_segments=true." sep:"none"`
 
-	Allocator string `placeholder:"NAME" help:"Replay the requests for memory alone, of a timeline or an allocation trace, through another allocator: bfc, torch, ort, async, rmm-pool, rmm-arena, system or direct."`
-	Matrix    bool   `help:"Replay the requests through all allocators, side by side."`
-	Options   bool   `help:"With --allocator: list the options that --set takes."`
-	Of        string `placeholder:"NAME" help:"With --allocator or --matrix: whose requests, such as GPU_0_bfc; otherwise the device allocator that held most."`
-	Limit     string `placeholder:"SIZE" help:"With --allocator or --matrix: the most that the allocator may take; otherwise the recorded limit."`
+	Allocator     string `placeholder:"NAME" help:"Replay the requests for memory alone, of a timeline or an allocation trace, through another allocator: bfc, torch, ort, async, rmm-pool, rmm-binning, rmm-arena, system or direct."`
+	Matrix        bool   `help:"Replay the requests through all allocators, side by side."`
+	Options       bool   `help:"With --allocator: list the options that --set takes."`
+	Of            string `placeholder:"NAME" help:"With --allocator or --matrix: whose requests, such as GPU_0_bfc; otherwise the device allocator that held most."`
+	Best          bool   `help:"With --allocator: search its best setting for these requests and say what it saves."`
+	SmallestLimit bool   `help:"With --allocator or --matrix: the smallest limit that serves all requests."`
+	Limit         string `placeholder:"SIZE" help:"With --allocator or --matrix: the most that the allocator may take; otherwise the recorded limit."`
 
 	Answers string `placeholder:"TRACE" help:"Answer an allocation trace, gzipped or plain (-: standard input), with the BFC allocator's addresses."`
 	Profile string `enum:"current,classic" default:"current" help:"With --answers: which generation of TensorFlow's allocator (current, classic)."`
@@ -36,6 +38,8 @@ type replayCmd struct {
 // Run reruns a timeline or answers a trace.
 func (r *replayCmd) Run(ctx context.Context, c *console) error {
 	switch {
+	case (r.Best || r.SmallestLimit) && !r.Options:
+		return r.tune(ctx, c)
 	case r.Allocator != "" || r.Matrix:
 		return r.contest(c)
 	case r.Of != "" || r.Limit != "":

@@ -90,7 +90,7 @@ func TestEveryKindAndOptionObeysTheRules(t *testing.T) {
 		for _, set := range append([]string{""}, telling[k.Name]...) {
 			t.Run(k.Name+" "+set, func(t *testing.T) {
 				var settings []kinds.Setting
-				for _, word := range strings.Fields(set) {
+				for word := range strings.FieldsSeq(set) {
 					s, err := kinds.ParseSetting(word)
 					if err != nil {
 						t.Fatal(err)

@@ -24,7 +24,7 @@ func TestSettingsAsTheirUsersWriteThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		var settings []kinds.Setting
-		for _, word := range strings.Fields(c.set) {
+		for word := range strings.FieldsSeq(c.set) {
 			s, err := kinds.ParseSetting(word)
 			if err != nil {
 				t.Fatal(err)

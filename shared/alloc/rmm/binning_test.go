@@ -179,8 +179,11 @@ func TestFreedBlocksOfABinAreServedInTheOrderOfFreeing(t *testing.T) {
 
 func TestBinsThatCannotBe(t *testing.T) {
 	for _, o := range []rmm.BinningOptions{
-		{LeastBin: 7, MostBin: 9}, {LeastBin: 12, MostBin: 11}, {LeastBin: 8, MostBin: 60},
-		{LeastBin: 20, MostBin: 20, Pool: rmm.PoolOptions{Maximum: 64 << 20}}, {Pool: rmm.PoolOptions{Initial: 5}},
+		{LeastBin: 7, MostBin: 9},
+		{LeastBin: 12, MostBin: 11},
+		{LeastBin: 8, MostBin: 60},
+		{LeastBin: 20, MostBin: 20, Pool: rmm.PoolOptions{Maximum: 64 << 20}},
+		{Pool: rmm.PoolOptions{Initial: 5}},
 	} {
 		if _, err := rmm.NewBinning(space(t, 0), o); err == nil {
 			t.Errorf("%+v was made", o)

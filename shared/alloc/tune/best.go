@@ -231,11 +231,11 @@ func key(choice []int) string {
 // try replaces the best by a choice that is better. The answer is false when the
 // search is over.
 func (b *search) try(choice []int) bool {
-	if k := key(choice); b.tried[k] {
+	k := key(choice)
+	if b.tried[k] {
 		return !b.stop()
-	} else {
-		b.tried[k] = true
 	}
+	b.tried[k] = true
 	a := &b.answer
 	c := b.candidate(choice)
 	a.Tried++
