@@ -19,20 +19,27 @@ import (
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
+	"tideline/shared/redact"
 	"tideline/shared/store"
 )
 
 // Options say how to report.
 type Options struct {
 	JSON  bool
-	Width int // columns of the terminal; 0 means 80
-	// NoReruns leaves out what is found by running the workload again.
+	HTML  bool // one page that holds all it shows, to attach to a report
+	Width int  // columns of the terminal; 0 means 80
+	// NoReruns leaves out what is found by running the workload, or the recorded
+	// requests, again.
 	NoReruns bool
 	// Profiler prints what the memory page of TensorFlow's profiler would show
 	// of the same run or profile, instead of the report; as text only.
 	Profiler bool
 	// Stop ends the reruns; nil never does.
 	Stop func() bool
+	// Redact leaves out names, paths, hosts, stacks and the free text of logs.
+	Redact bool
+	// Version is Tideline's, for the page.
+	Version string
 
 	zipped bool // the file was packed by gzip
 }
@@ -142,13 +149,16 @@ type report struct {
 	notices    []bfclog.Notice
 	readings   []*common.Reading // of texts other than dumps
 	cut        string
+	tl         *store.Timeline  // for the page's pictures; nil where there are none
+	red        *redact.Redactor // nil unless the report is to be redacted
 }
 
 // failure is a reading, with what only a timeline knows beside it.
 type failure struct {
 	*analysis.Reading
 	recorded *analysis.RecordedFailure
-	reruns   *verifier // of the failure that ended the run
+	reruns   *verifier       // of the failure that ended the run
+	replays  *common.Reading // what replays of a dump came to; nil for none
 	// leak says in a sentence what filled the memory where that was a leak, and
 	// culprit whose results they are; both of the failure that ended the run.
 	leak, culprit string
@@ -181,7 +191,7 @@ func (r *reading) flush() {
 
 func (r *reading) report(name string, o *Options) *report {
 	r.flush()
-	rep := &report{name: name, kind: "tideline", run: r.sums.Summary()}
+	rep := &report{name: name, kind: "tideline", run: r.sums.Summary(), tl: r.tl}
 	for i := range rep.run.Failures {
 		f := &rep.run.Failures[i]
 		rep.failures = append(rep.failures, failure{Reading: f.Reading, recorded: f})
@@ -216,9 +226,17 @@ func (rep *report) blameLeak(found []finding.Finding) {
 
 func (rep *report) write(w io.Writer, o Options) error {
 	b := bufio.NewWriter(w)
-	if o.JSON {
+	if o.Redact {
+		rep.redact()
+	}
+	switch {
+	case o.JSON:
 		rep.json(b)
-	} else {
+	case o.HTML:
+		if err := rep.html(b, &o); err != nil {
+			return err
+		}
+	default:
 		if o.Width <= 0 {
 			o.Width = 80
 		}

@@ -9,9 +9,9 @@ import (
 	"io"
 	"strings"
 
-	"tideline/shared/analysis"
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
+	"tideline/shared/ingest/bfclog"
 )
 
 // explainPasted explains a text of any kind, or several pasted together: the
@@ -27,12 +27,11 @@ func explainPasted(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Op
 		return err
 	}
 	rep := report{name: name, kind: textKind(text), readings: text.Readings, cut: strings.Join(text.Cut, "; ")}
+	var dumps []*bfclog.Dump
 	if text.Log != nil {
-		rep.notices = text.Log.Notices
-		for _, d := range text.Log.Dumps {
-			rep.failures = append(rep.failures, failure{Reading: analysis.FromDump(d)})
-		}
+		dumps = rep.dumpsOf(text.Log)
 	}
+	rep.replayText(text, dumps, &o)
 	return rep.write(w, o)
 }
 
@@ -107,5 +106,6 @@ func readingText(w *bufio.Writer, width int, r *common.Reading) {
 		fmt.Fprintf(w, "  %-*s  %s\n", longest, row.Label, row.Value)
 	}
 	list(w, width, "Not known", r.Open)
+	replaysText(w, width, r)
 	list(w, width, "What to do (not verified by a rerun)", r.Next)
 }

@@ -139,6 +139,7 @@ func (f *failure) json(o *object) {
 	o.member("not_concluded", rawTexts(open))
 	o.member("next", rawTexts(next))
 	o.member("next_verified", "false")
+	f.replaysJSON(o)
 }
 
 func held(list []analysis.Held) func(int, *object) {

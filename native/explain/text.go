@@ -106,7 +106,7 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	}
 	why, open, next := f.words()
 	if f.leak != "" {
-		next = append([]string{"Find what keeps the results of " + f.culprit + " and let it go; a smaller batch or a larger limit only puts the end off."}, next...)
+		next = append([]string{f.leakAdvice()}, next...)
 	}
 	certain := f.certain()
 	fmt.Fprintln(w)
@@ -120,9 +120,17 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	if f.reruns != nil {
 		f.reruns.text(w, width)
 	}
+	if f.replays != nil {
+		replaysText(w, width, f.replays)
+	}
 	if f.reruns == nil || !f.reruns.helped() { // what is verified stands for what is not
 		list(w, width, "What to do (not verified by a rerun)", next)
 	}
+}
+
+// leakAdvice is what to do about a leak before anything else.
+func (f *failure) leakAdvice() string {
+	return "Find what keeps the results of " + f.culprit + " and let it go; a smaller batch or a larger limit only puts the end off."
 }
 
 // headline is the verdict in words; a leak that filled the card goes first.
@@ -170,16 +178,26 @@ func wrap(w *bufio.Writer, width int, lead, s string) {
 
 // table lists the amounts, with what is known about each.
 func (f *failure) table(w *bufio.Writer) {
+	for _, x := range f.figures() {
+		if x.Label == "device" {
+			fmt.Fprintf(w, "  %-14s %s\n", x.Label, x.Value)
+			continue
+		}
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-14s %11s  %s", x.Label, x.Value, x.Note), " "))
+	}
+}
+
+func (f *failure) figures() (out []figure) {
 	row := func(name, value, note string) {
 		if value != "" || note != "" {
-			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-14s %11s  %s", name, value, note), " "))
+			out = append(out, figure{name, value, note})
 		}
 	}
 	row("asked for", f.asked(), f.askedNote())
 	if limit := known(f.Limit.N, f.Limit.Known, f.LimitText); limit != "" {
 		row("limit", limit, f.limitNote())
 	} else if f.Device != "" {
-		fmt.Fprintf(w, "  %-14s %s\n", "device", f.Device)
+		row("device", f.Device, "")
 	}
 	if f.Pool.Known {
 		note := ""
@@ -209,6 +227,7 @@ func (f *failure) table(w *bufio.Writer) {
 	if f.HasFragmentation && f.Free.N > 0 {
 		row("fragmentation", fmt.Sprintf("%.1f %%", 100*f.Fragmentation), "of the free bytes lie outside the largest hole")
 	}
+	return out
 }
 
 func join(a, b string) string {

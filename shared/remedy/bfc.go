@@ -9,6 +9,7 @@ import (
 	"tideline/shared/alloc/bfc"
 	"tideline/shared/alloc/torch"
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
 )
 
@@ -27,15 +28,36 @@ func BFC(d *bfclog.Dump, r *analysis.Reading, o Options) Outcome {
 		t.hole()
 		return t.out
 	}
-	t.least()
-	var easier played
-	if t.holes {
-		easier = played{t.sequence(false), oneByOne}
+	if t.how != alone { // a placement that was made up tells nothing of how things were
+		t.least()
+		t.needs()
 	}
-	t.try(&t.out, played{t.s, t.assumes}, easier, t.candidates(), t.capacity)
-	t.needs()
+	var easier played
+	s := played{t.s, t.assumes}
+	if t.how != alone {
+		easier = played{t.sequence(alone), oneByOne}
+	}
+	own, foreign := t.candidates()
+	t.try(&t.out, s, easier, own, t.capacity)
+	if t.how == exact { // how BFC splits is nothing to others
+		s.sequence = t.sequence(holes)
+	}
+	t.try(&t.out, s, easier, foreign, t.capacity)
+	t.tails()
 	t.out.order()
 	return t.out
+}
+
+// tails takes back what does not follow where the unused tails of chunks hold
+// what is missing: a dump does not say what was asked for, and the replay asks
+// for whole chunks.
+func (t *bestFit) tails() {
+	if !t.r.TailsHoldIt() {
+		return
+	}
+	t.out.Trials = slices.DeleteFunc(t.out.Trials, func(x reading.Trial) bool { return !x.Serves })
+	t.out.Short = 0
+	t.out.say("The unused tails of the chunks in use hold what is missing, and what was asked for is not in the dump: whether other settings would have served is not known.")
 }
 
 // bestFit is the work on one dump.
@@ -45,26 +67,26 @@ type bestFit struct {
 	*work
 	out Outcome
 
+	rounded  string // a sentence, where figures are rounded
 	request  int64
 	limit    int64
 	capacity int64 // of the device for this pool
 	growth   bool
 	s        *sequence
 	assumes  string
-	holes    bool // s builds the holes up, too
+	how      layout
 }
+
+const inOrder = "the dump's chunks are asked for in the order of addresses, the free ones too, which are then given back"
 
 const oneByOne = "the chunks in use are asked for in the order of addresses, and nothing else ever was"
 
 // replayable says whether the dump tells what is needed: the request, the
 // limit and every chunk in use.
 func (t *bestFit) replayable() bool {
-	limit := t.r.Limit.Or(t.r.Pool)
-	size := t.r.Rounded.Or(t.r.Requested)
-	if !size.Known || !t.r.Exact || size.N <= 0 || size.N >= 1<<50 || !limit.Known || limit.N <= 0 || t.r.NotFailure {
+	if t.r.NotFailure || !t.sizes() {
 		return false
 	}
-	t.request, t.limit, t.capacity = size.N, limit.N, limit.N
 	if len(t.r.Refusals) > 0 && t.r.Pool.Known {
 		t.capacity = t.r.Pool.N // the driver had no more that would have done
 	}
@@ -74,6 +96,7 @@ func (t *bestFit) replayable() bool {
 		chunks, whole = used+free, true
 	}
 	if whole && chunks > 0 && chunks <= maxChunks {
+		t.out.say(t.rounded)
 		return true
 	}
 	if t.d.Begun() && (len(t.d.Regions) > 0 || t.d.HasSummary) {
@@ -81,6 +104,30 @@ func (t *bestFit) replayable() bool {
 		t.hole()
 	}
 	return false
+}
+
+// sizes finds the request and the limit. Newer texts round both: then the
+// printed figure is taken, and that is said.
+func (t *bestFit) sizes() bool {
+	size, limit := t.r.Rounded.Or(t.r.Requested), t.r.Limit
+	if !size.Known || size.N <= 0 || size.N >= 1<<50 {
+		return false
+	}
+	t.request = (size.N + bfc.MinAllocation - 1) &^ (bfc.MinAllocation - 1)
+	printed := t.d.Limit.Or(t.d.PoolLimit)
+	switch {
+	case limit.Known:
+		t.limit = limit.N
+	case printed.Known && printed.N < 1<<50:
+		t.limit = max(printed.N, t.r.Pool.N)
+	case t.r.Pool.Known:
+		t.limit = t.r.Pool.N
+	}
+	t.capacity = t.limit
+	if !t.r.Exact || !limit.Known {
+		t.rounded = "The text rounds the request or the limit; the printed figures are taken."
+	}
+	return t.limit > 0
 }
 
 // measure says what no placement could have made up for.
@@ -98,55 +145,113 @@ func (t *bestFit) hole() {
 	full := t.r.Pool.Known && t.r.Available.Known && t.r.Available.N < bfc.MinAllocation
 	if full && t.r.LargestFree.Known && t.r.LargestFree.N < t.request {
 		t.out.Least = t.request - t.r.LargestFree.N
+		t.out.say("The least reduction follows from the largest hole, since the pool cannot grow.")
 	}
 }
 
-// sequence is the state and the failing request. With holes it is the list of
-// chunks, region by region in the order in which regions grow; without, the
-// chunks in use alone.
-func (t *bestFit) sequence(holes bool) *sequence {
+// layout is how closely a dump's chunks are built up.
+type layout uint8
+
+const (
+	exact layout = iota // each where it lay, by means that BFC's splitting allows
+	holes               // chunk by chunk, free ones too, which are then given back
+	alone               // the chunks in use
+)
+
+// ascending are the regions in the order in which regions grow: doubling, and
+// at the end those that the limit or the driver cut short.
+func (t *bestFit) ascending() []bfclog.Region {
+	regions := slices.Clone(t.d.Regions)
+	cut := func(r *bfclog.Region) bool { return r.Size&(r.Size-1) != 0 }
+	slices.SortStableFunc(regions, func(a, b bfclog.Region) int {
+		switch {
+		case cut(&a) != cut(&b):
+			if cut(&a) {
+				return 1
+			}
+			return -1
+		case a.Size < b.Size:
+			return -1
+		case a.Size > b.Size:
+			return 1
+		}
+		return 0
+	})
+	return regions
+}
+
+// sequence is the state and the failing request.
+func (t *bestFit) sequence(how layout) *sequence {
 	s := newSequence(64)
-	if !t.d.ListComplete {
+	var gaps []int32
+	switch {
+	case !t.d.ListComplete:
 		for _, c := range t.d.Summary {
 			for range c.Count {
 				s.add(call{what: ask, bytes: c.Size})
 			}
 		}
-	} else {
-		regions := slices.Clone(t.d.Regions)
-		slices.SortStableFunc(regions, func(a, b bfclog.Region) int {
-			switch {
-			case a.Size != b.Size && a.Size < b.Size:
-				return -1
-			case a.Size != b.Size:
-				return 1
-			}
-			return 0
-		})
-		var gaps []int32
-		for i := range regions {
-			for _, c := range regions[i].Chunks {
-				switch {
-				case c.InUse:
+	case how == exact:
+		for _, r := range t.ascending() {
+			gaps = append(gaps, carve(s, &r)...)
+		}
+	default:
+		for _, r := range t.ascending() {
+			for _, c := range r.Chunks {
+				if c.InUse {
 					s.add(call{what: ask, bytes: c.Size})
-				case holes:
+				} else if how == holes {
 					gaps = append(gaps, s.add(call{what: ask, bytes: c.Size}))
 				}
 			}
 		}
-		for _, slot := range gaps {
-			s.drop(slot)
-		}
+	}
+	for _, slot := range gaps {
+		s.drop(slot)
 	}
 	s.begins = len(s.calls)
 	s.add(call{what: refused, bytes: t.request})
 	return s
 }
 
+// carve builds a region up to the byte. A request that is more than half of the
+// only free chunk would get all of it, so the region is taken whole, given back
+// and cut into pieces of at most half of what is left, with a cut at every
+// border of chunks; then each chunk's pieces make room for it. It returns the
+// slots of the free chunks' pieces.
+func carve(s *sequence, r *bfclog.Region) (gaps []int32) {
+	s.drop(s.add(call{what: ask, bytes: r.Size}))
+	left := r.Size
+	pieces := make([][]int32, len(r.Chunks))
+	for i, c := range r.Chunks {
+		for size := c.Size; size > 0; {
+			n := size
+			if n < left { // of the last chunk all is taken at once
+				n = max(bfc.MinAllocation, min(size, left/2&^(bfc.MinAllocation-1)))
+			}
+			pieces[i] = append(pieces[i], s.add(call{what: ask, bytes: n}))
+			size -= n
+			left -= n
+		}
+	}
+	for i, c := range r.Chunks {
+		switch {
+		case !c.InUse:
+			gaps = append(gaps, pieces[i]...)
+		case len(pieces[i]) > 1:
+			for _, slot := range pieces[i] {
+				s.drop(slot)
+			}
+			s.add(call{what: ask, bytes: c.Size})
+		}
+	}
+	return gaps
+}
+
 // machine is the program's own allocator.
-func (t *bestFit) machine(growth bool, limit, capacity int64, fragmentation float64) (machine, error) {
+func (t *bestFit) machine(growth bool, limit, capacity int64) (machine, error) {
 	a, err := bfc.New(torch.NewDevice(alloc.NewCard(capacity), 0), bfc.Options{
-		Limit: limit, Growth: growth, NoRetry: true, GarbageCollection: true, Fragmentation: fragmentation,
+		Limit: limit, Growth: growth, NoRetry: true, GarbageCollection: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("replay a dump: %w", err)
@@ -162,19 +267,18 @@ func (t *bestFit) baseline() bool {
 		growths = []bool{false, true}
 	}
 	for _, t.growth = range growths {
-		for _, holes := range []bool{true, false} {
-			if holes && !t.d.ListComplete {
+		for _, t.how = range []layout{exact, holes, alone} {
+			if t.how != alone && !t.d.ListComplete {
 				continue
 			}
-			t.s = t.sequence(holes)
-			m, err := t.machine(t.growth, t.limit, t.capacity, 0)
+			t.s = t.sequence(t.how)
+			m, err := t.machine(t.growth, t.limit, t.capacity)
 			if err != nil {
 				continue
 			}
 			r := t.play(t.s, m, t.capacity)
 			if r.asRecorded(t.s) {
-				t.holes = holes
-				t.assume(holes)
+				t.assume()
 				return true
 			}
 			served = served || r.serves(t.s)
@@ -195,10 +299,10 @@ func (t *bestFit) baseline() bool {
 	return false
 }
 
-func (t *bestFit) assume(holes bool) {
+func (t *bestFit) assume() {
 	switch {
-	case holes:
-		t.assumes = "the dump's chunks are asked for in the order of addresses, the free ones too, which are then given back"
+	case t.how != alone:
+		t.assumes = inOrder
 		t.out.say("The dump's chunks were built up in the order of addresses, holes included; the request fails as recorded.")
 	case t.d.ListComplete:
 		t.assumes = oneByOne
@@ -217,7 +321,7 @@ func (t *bestFit) assume(holes bool) {
 
 func (t *bestFit) least() {
 	n, known := largest(t.request, bfc.MinAllocation, func(bytes int64) (bool, bool) {
-		return t.replaced(t.s, bytes, func() (machine, error) { return t.machine(t.growth, t.limit, t.capacity, 0) })
+		return t.replaced(t.s, bytes, func() (machine, error) { return t.machine(t.growth, t.limit, t.capacity) })
 	})
 	if known {
 		t.out.least(t.request, n)
@@ -232,25 +336,21 @@ func growthText(on bool) string {
 	return "TF_FORCE_GPU_ALLOW_GROWTH=false"
 }
 
-func (t *bestFit) candidates() (list []candidate) {
-	if t.d.HostPinned() {
-		return nil // its pool has no switches, and no other allocator serves it
+func (t *bestFit) candidates() (own, foreign []candidate) {
+	if !t.d.HostPinned() { // whose pool has no switches, and which no other allocator serves
+		own = append(own, candidate{
+			setting: growthText(!t.growth), kind: "bfc", own: true,
+			make: func(capacity int64) (machine, error) { return t.machine(!t.growth, t.limit, capacity) },
+		})
+		foreign = append([]candidate{ofKind("TF_GPU_ALLOCATOR=cuda_malloc_async", "async")}, others("bfc", "async")...)
 	}
-	list = append(list, candidate{
-		setting: growthText(!t.growth), kind: "bfc", own: true,
-		make: func(capacity int64) (machine, error) { return t.machine(!t.growth, t.limit, capacity, 0) },
-	})
-	list = append(list, candidate{
-		setting: "internal_fragmentation_fraction=0.01", kind: "bfc", own: true,
-		make: func(capacity int64) (machine, error) { return t.machine(t.growth, t.limit, capacity, 0.01) },
-	})
 	if n := t.r.Obtainable; n.Known && n.N > t.limit {
-		list = append(list, candidate{
+		own = append(own, candidate{
 			setting: fmt.Sprintf("a memory limit of %s, which the device has", event.FormatBytes(n.N)), kind: "bfc", own: true, capacity: n.N,
-			make: func(capacity int64) (machine, error) { return t.machine(t.growth, n.N, capacity, 0) },
+			make: func(capacity int64) (machine, error) { return t.machine(t.growth, n.N, capacity) },
 		})
 	}
-	return append(append(list, ofKind("TF_GPU_ALLOCATOR=cuda_malloc_async", "async")), others("bfc", "async")...)
+	return own, foreign
 }
 
 // needs finds the least limit under which the replay serves, where the dump
@@ -261,7 +361,7 @@ func (t *bestFit) needs() {
 	}
 	serves := func(granules int64) bool {
 		limit := granules * bfc.MinAllocation
-		m, err := t.machine(t.growth, limit, limit, 0)
+		m, err := t.machine(t.growth, limit, limit)
 		if err != nil {
 			return false
 		}

@@ -1,11 +1,8 @@
 package remedy
 
 import (
-	"slices"
-
 	"tideline/protocol/event"
 	"tideline/shared/alloc/contest"
-	"tideline/shared/alloc/torch"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
@@ -92,7 +89,10 @@ func Snapshot(s *snapshot.Snapshot, o Options) Outcome {
 		if t.Len() == 0 {
 			continue
 		}
-		fails := slices.ContainsFunc(s.TorchTrace(t.Device), func(e torch.TraceEntry) bool { return e.Action == torch.ActionOOM })
+		fails := false
+		for i := 0; i < t.Len() && !fails; i++ {
+			fails = s.Event(t, i).Action == snapshot.OOM
+		}
 		if device < 0 || fails && !failed || fails == failed && t.Len() > most {
 			device, most, failed = t.Device, t.Len(), fails
 		}

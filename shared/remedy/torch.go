@@ -2,6 +2,7 @@ package remedy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"tideline/protocol/event"
@@ -83,7 +84,7 @@ func (t *caching) measure() {
 			reserved -= e.Size
 		case torch.ActionOOM:
 			free := int64(min(e.Addr, 1<<60))
-			t.limited = free >= t.in.Settings.Segment(t.in.Settings.Round(max(1, e.Size)))
+			t.limited = free >= t.needs(e.Size)
 			if t.limited {
 				t.beyond, t.capacity = reserved+free, 0
 			} else if c := reserved + free; t.capacity == 0 || c < t.capacity {
@@ -95,6 +96,21 @@ func (t *caching) measure() {
 	if t.peak = peak; t.failed {
 		t.capacity = max(t.capacity, peak)
 	}
+}
+
+// needs is what a request takes of the driver at the most. Pages are mapped
+// whole.
+func (t *caching) needs(bytes int64) int64 {
+	s := &t.in.Settings
+	r := s.Round(max(1, bytes))
+	if !s.Expandable || r <= torch.SmallLimit {
+		return s.Segment(r)
+	}
+	page := s.LargeSegment
+	if page == 0 {
+		page = torch.DefaultLargeSegment
+	}
+	return (r + page - 1) / page * page
 }
 
 // idle are pieces that stand for an idle block of a segment while the state is
@@ -287,6 +303,7 @@ type candidate struct {
 	own      bool
 	capacity int64 // 0 means that of the original
 	assumes  string
+	telling  bool // tried also where a replay is long and no request failed
 	make     func(capacity int64) (machine, error)
 }
 
@@ -335,7 +352,8 @@ func (t *caching) candidates() (list []candidate) {
 		}
 		list = append(list, candidate{
 			setting: conf(&s, off), kind: "torch", own: true,
-			make: func(capacity int64) (machine, error) { return t.machine(&s, capacity) },
+			telling: s.Expandable != base.Expandable || s.MaxSplit == 128<<20,
+			make:    func(capacity int64) (machine, error) { return t.machine(&s, capacity) },
 		})
 	}
 	if base.Expandable {
@@ -670,6 +688,10 @@ func (h *follower) request(a *torch.Allocator, i int, private []torch.SnapshotSe
 	return false
 }
 
+// manyCalls is from where on a trace without a failure is replayed only under
+// the few settings that tell most.
+const manyCalls = 300_000
+
 // peaks compares what a trace without a failure takes of the driver.
 func (t *caching) peaks() {
 	s := t.sequence(withHoles)
@@ -682,9 +704,12 @@ func (t *caching) peaks() {
 	}
 	base := t.in.Settings
 	list := append([]candidate{{
-		setting: asRecorded, kind: "torch", own: true,
+		setting: asRecorded, kind: "torch", own: true, telling: true,
 		make: func(capacity int64) (machine, error) { return t.machine(&base, capacity) },
 	}}, t.candidates()...)
+	if len(s.calls) > manyCalls {
+		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.telling })
+	}
 	var o Outcome
 	t.try(&o, played{s, assumes}, played{}, list, 0)
 	if len(o.Trials) == 0 {
