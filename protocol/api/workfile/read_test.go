@@ -338,6 +338,9 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a valid workload cannot be written: %v", err)
 		}
+		if len(out) > MaxSize {
+			return // aliases and escapes make a small text long
+		}
 		again, problems := Read(out, known)
 		if len(problems) > 0 || !reflect.DeepEqual(normal(w), normal(again)) {
 			t.Fatalf("%v\nwrote\n%s\nread %+v\nfrom %+v", problems, out, again, w)

@@ -1,6 +1,7 @@
 package memlog
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,11 +28,29 @@ func seeds(tb testing.TB) []string {
 	return out
 }
 
+// absurd is a log of buffers whose sum is no number of 64 bits.
+func absurd() string {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "__LOG_MEMORY__ MemoryLogTensorAllocation { step_id: 1 kernel_name: \"k\" tensor { dtype: DT_FLOAT allocation_description { requested_bytes: %d allocated_bytes: %d allocator_name: \"GPU_0_bfc\" allocation_id: %d has_single_reference: true ptr: %d } } }\n",
+			int64(1)<<58, int64(1)<<58, i+1, (i+1)<<10)
+	}
+	return b.String()
+}
+
+func TestASumThatIsNoNumberIsCut(t *testing.T) {
+	log, err := Read(strings.NewReader(absurd()), func(*Record) {})
+	if err != nil || len(log.Allocators) != 1 || log.Allocators[0].Live != 16<<58 || !strings.Contains(log.Cut, "which no memory has") {
+		t.Errorf("%v %+v", err, log)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 		f.Add(s[:len(s)*2/3])
 	}
+	f.Add(absurd())
 	f.Fuzz(func(t *testing.T, s string) {
 		n := int64(0)
 		log, err := Read(strings.NewReader(s), func(*Record) { n++ })

@@ -48,6 +48,7 @@ const (
 	maxLive  = 1 << 21
 	maxNames = 64
 	maxSteps = 1024
+	maxBytes = 1 << 62 // alive at once: sums stay numbers
 )
 
 type buffer struct {
@@ -170,8 +171,13 @@ func (p *Parser) allocate(r *Record) {
 	k := buffer{i, r.ID}
 	if old, ok := p.live[k]; ok {
 		a.Live -= old
+		delete(p.live, k)
 	} else if len(p.live) >= maxLive {
 		p.log.Cut = fmt.Sprintf("more than %d buffers alive at once: those from line %d on were not followed", maxLive, r.Line)
+		return
+	}
+	if r.Allocated > maxBytes-a.Live {
+		p.log.Cut = fmt.Sprintf("more than %d bytes alive at once, which no memory has: the buffer of line %d was not followed", int64(maxBytes), r.Line)
 		return
 	}
 	p.live[k] = r.Allocated

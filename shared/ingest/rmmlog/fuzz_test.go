@@ -1,6 +1,7 @@
 package rmmlog
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,11 +28,29 @@ func seeds(tb testing.TB) []string {
 	return out
 }
 
+// absurd is a log of blocks whose sum is no number of 64 bits.
+func absurd() string {
+	var b strings.Builder
+	b.WriteString(header + "\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "1,00:00:00:%06d,allocate,0x%x,%d,0x0\n", i, (i+1)<<10, int64(1)<<58)
+	}
+	return b.String()
+}
+
+func TestASumThatIsNoNumberIsCut(t *testing.T) {
+	log, err := Read(strings.NewReader(absurd()), func(*Row) {})
+	if err != nil || log.Live != 16<<58 || log.Peak != log.Live || !strings.Contains(log.Cut, "which no memory has") {
+		t.Errorf("%v %+v", err, log)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 		f.Add(s[:len(s)*2/3])
 	}
+	f.Add(absurd())
 	f.Fuzz(func(t *testing.T, s string) {
 		rows := int64(0)
 		log, err := Read(strings.NewReader(s), func(r *Row) {

@@ -43,6 +43,7 @@ type Log struct {
 const (
 	maxLive  = 1 << 22
 	maxNames = 4096
+	maxBytes = 1 << 62 // alive at once: sums stay numbers
 )
 
 type key struct {
@@ -121,6 +122,10 @@ func (p *Parser) allocate(r *Row) {
 	}
 	if len(p.live) >= maxLive {
 		l.Cut = fmt.Sprintf("more than %d blocks alive at once: those from line %d on were not followed", maxLive, r.Line)
+		return
+	}
+	if r.Size > maxBytes-l.Live {
+		l.Cut = fmt.Sprintf("more than %d bytes alive at once, which no memory has: the block of line %d was not followed", int64(maxBytes), r.Line)
 		return
 	}
 	p.live[k] = block{r.Size, r.Thread}
