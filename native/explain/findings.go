@@ -36,7 +36,22 @@ func (c *checked) reruns(w *bufio.Writer, width int) {
 	if c.base == nil {
 		return
 	}
-	good := make([]string, len(c.better))
+	good, worse := c.outcome()
+	if len(good) > 0 {
+		fmt.Fprintln(w, "  Verified by rerun")
+		for _, s := range good {
+			wrap(w, width, "    - ", s)
+		}
+	}
+	if worse != "" {
+		wrap(w, width, "  ", worse)
+	}
+}
+
+// outcome is what reruns came to: those that helped, and a sentence about the
+// rest.
+func (c *checked) outcome() (good []string, worse string) {
+	good = make([]string, len(c.better))
 	for i, t := range c.better {
 		good[i] = fmt.Sprintf("%s: %s instead of %s (%s), peak %s", shownChange(t), duration(t.Nanos), duration(c.base.Nanos),
 			change(t.Nanos, c.base.Nanos), bytesOf(t.Peak))
@@ -44,19 +59,14 @@ func (c *checked) reruns(w *bufio.Writer, width int) {
 			good[i] += " instead of " + bytesOf(c.base.Peak)
 		}
 	}
-	if len(good) > 0 {
-		fmt.Fprintln(w, "  Verified by rerun")
-		for _, s := range good {
-			wrap(w, width, "    - ", s)
-		}
-	}
 	if len(c.worse) > 0 {
 		words := make([]string, len(c.worse))
 		for i, t := range c.worse {
 			words[i] = shownChange(t)
 		}
-		wrap(w, width, "  ", "Rerun as well, and no gain: "+strings.Join(words, ", ")+".")
+		worse = "Rerun as well, and no gain: " + strings.Join(words, ", ") + "."
 	}
+	return good, worse
 }
 
 // change says how much more or less one amount is than another, in percent.
@@ -84,8 +94,7 @@ func (v *verifier) text(w *bufio.Writer, width int) {
 	a := v.answer
 	if a.Need != nil {
 		fmt.Fprintln(w)
-		wrap(w, width, "", fmt.Sprintf("Without a bound on memory this run needs %s, %s more than its limit; of that %s.",
-			bytesOf(a.Need.Peak), bytesOf(max(0, a.Need.Peak-a.Base.Limit)), consistsOf(a.Need, 3)))
+		wrap(w, width, "", v.needs())
 	}
 	good := make([]string, len(a.Good))
 	for i, t := range a.Good {
@@ -108,6 +117,13 @@ func (v *verifier) text(w *bufio.Writer, width int) {
 		fmt.Fprintln(w)
 		wrap(w, width, "", "More could have been tried: the reruns were ended.")
 	}
+}
+
+// needs says what the run takes where nothing bounds it.
+func (v *verifier) needs() string {
+	a := v.answer
+	return fmt.Sprintf("Without a bound on memory this run needs %s, %s more than its limit; of that %s.",
+		bytesOf(a.Need.Peak), bytesOf(max(0, a.Need.Peak-a.Base.Limit)), consistsOf(a.Need, 3))
 }
 
 // helped says whether a rerun got through.

@@ -19,6 +19,12 @@ const guideWidth = 76
 // example is the report on an example that is run with modelled times.
 func example(t *testing.T, name string, o Options) string {
 	t.Helper()
+	return explain(t, name+".tideline", exampleFile(t, name), o)
+}
+
+// exampleFile is the timeline of an example.
+func exampleFile(t *testing.T, name string) []byte {
+	t.Helper()
 	text, err := examples.Files.ReadFile(name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func example(t *testing.T, name string, o Options) string {
 	if err := tw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return explain(t, name+".tideline", file.Bytes(), o)
+	return file.Bytes()
 }
 
 // TestTheGuidesShowWhatIsPrinted: every indented line of a guide that is no

@@ -19,6 +19,8 @@ type verifier struct {
 	w       *api.Workload
 	answer  *fit.Answer
 	unknown string // why nothing was rerun
+
+	redacted bool
 }
 
 // verify reruns the last failure of a run, the one that ended it. It returns

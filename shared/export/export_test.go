@@ -35,9 +35,9 @@ type recording struct {
 
 func record(t *testing.T, fields ...event.Field) *recording {
 	t.Helper()
-	f := event.Fields{
-		{Key: "model", Value: "lenet5"}, {Key: "train", Value: "on"}, {Key: "batch", Value: "64"}, {Key: "steps", Value: "3"},
-		{Key: "input.prefetch", Value: "2"}, {Key: "devices.0.preset", Value: "lab-256m"}, {Key: "devices.0.growth", Value: "true"},
+	f, err := event.ParseFields("model=lenet5\ntrain=on\nbatch=64\nsteps=3\ninput.prefetch=2\ndevices.0.preset=lab-256m\ndevices.0.growth=true\n")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, x := range fields {
 		f.Set(x.Key, x.Value)

@@ -63,7 +63,7 @@ func (r *Redactor) value(name string, v reading.Value) reading.Value {
 	case reading.TextKind:
 		v.Text = r.Foreign(v.Text)
 	case reading.IntKind:
-		if name == "pid" || strings.HasSuffix(name, "_pid") || strings.HasSuffix(name, "pids") {
+		if name == "pid" || strings.HasSuffix(name, "_pid") || strings.HasSuffix(name, "pids") || strings.Contains(name, "process_id") {
 			p := r.pseudonym(Process, strconv.FormatInt(v.Int, 10))
 			n, _ := strconv.ParseInt(strings.TrimPrefix(p, string(Process)+"-"), 10, 64)
 			v.Int = n

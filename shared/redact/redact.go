@@ -63,16 +63,16 @@ func (r *Redactor) pseudonym(kind Kind, s string) string {
 	if p, ok := r.known[s]; ok {
 		return p
 	}
-	p := ""
+	var p strings.Builder
 	if inner := strings.LastIndexByte(s, '/'); inner > 0 && (kind == Op || kind == Tensor) && !strings.ContainsAny(s, " \n\\") {
 		for part := range strings.SplitSeq(s[:inner], "/") {
-			p += r.scope(part) + "/"
+			p.WriteString(r.scope(part) + "/")
 		}
 	}
 	r.count[kind]++
-	p += string(kind) + "-" + strconv.Itoa(r.count[kind])
-	r.known[s] = p
-	return p
+	p.WriteString(string(kind) + "-" + strconv.Itoa(r.count[kind]))
+	r.known[s] = p.String()
+	return p.String()
 }
 
 // scope is the pseudonym of one level of a name.

@@ -18,6 +18,9 @@ var own = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
+// Known says whether a word is one of Tideline's own, or a number.
+func Known(word string) bool { return New().safe(word) }
+
 // safe says whether a word may stay.
 func (r *Redactor) safe(w string) bool {
 	if r.keep[w] || isOwn(w) || isNumber(w) || isDevice(w) {
@@ -83,7 +86,7 @@ func isNumber(w string) bool {
 	if strings.Count(w, ".") > 1 && strings.IndexFunc(w, letter) < 0 {
 		return strings.Trim(w, ".") == ""
 	}
-	rest, any := w, false
+	rest, found := w, false
 	for rest != "" {
 		rest = strings.TrimLeft(rest, "+-−–±~≈<>.")
 		i := 0
@@ -92,9 +95,9 @@ func isNumber(w string) bool {
 		}
 		if i == 0 {
 			// Signs alone, or what is drawn: bars, arrows, dots.
-			return !any && strings.IndexFunc(rest, letter) < 0 || rest == "" && any
+			return !found && strings.IndexFunc(rest, letter) < 0 || rest == "" && found
 		}
-		any, rest = true, rest[i:]
+		found, rest = true, rest[i:]
 		i = strings.IndexAny(rest, "0123456789+-")
 		if i < 0 {
 			i = len(rest)
@@ -104,7 +107,7 @@ func isNumber(w string) bool {
 		}
 		rest = rest[i:]
 	}
-	return any || w != "" && strings.IndexFunc(w, letter) < 0
+	return found || w != "" && strings.IndexFunc(w, letter) < 0
 }
 
 func letter(c rune) bool {
@@ -120,13 +123,13 @@ func isDevice(w string) bool {
 		if kind == "device" {
 			kind, n, numbered = strings.Cut(n, ":")
 		}
-		switch {
-		case kind == "job":
+		switch kind {
+		case "job":
 			if !jobs[n] {
 				return false
 			}
 			continue
-		case kind == "replica" || kind == "task":
+		case "replica", "task":
 		default:
 			switch strings.ToUpper(kind) {
 			case "CPU", "GPU", "TPU", "XLA_GPU", "XLA_CPU", "CUDA", "HOST":

@@ -19,7 +19,10 @@ import (
 type explainCmd struct {
 	File string   `arg:"" help:"Timeline, out-of-memory log or other memory report; - is the standard input."`
 	More []string `arg:"" optional:"" help:"Further texts that belong to the first, such as both tables of nvidia-smi."`
-	JSON bool     `name:"json" help:"Print JSON."`
+	JSON bool     `name:"json" help:"Print JSON, with the fields of docs/formats/report.md."`
+	HTML string   `name:"html" placeholder:"FILE" help:"Write one page that holds all it shows, to attach to a bug report; - is the standard output."`
+
+	Redact bool `help:"Leave out names, paths, hosts, stacks and the free text of logs; keep sizes, categories, devices, settings and the verdict."`
 
 	Profiler bool `help:"Print what the memory page of TensorFlow's profiler would show of a timeline."`
 
@@ -28,6 +31,28 @@ type explainCmd struct {
 
 // Run explains a file.
 func (x *explainCmd) Run(ctx context.Context, c *console) error {
+	switch {
+	case x.JSON && x.HTML != "":
+		return usage("--json and --html exclude each other: each is a form of the whole report")
+	case x.Profiler && (x.JSON || x.HTML != "" || x.Redact):
+		return usage("--profiler is text as TensorFlow's page has it: leave out --json, --html and --redact")
+	}
+	if x.HTML == "" || x.HTML == "-" {
+		return x.explain(ctx, c, c.out)
+	}
+	for _, in := range append([]string{x.File}, x.More...) {
+		if in != "-" && same(in, x.HTML) {
+			return usage("%s would be written while it is read: choose another name", x.HTML)
+		}
+	}
+	if err := toFile(x.HTML, func(w io.Writer) error { return x.explain(ctx, c, w) }); err != nil {
+		return err
+	}
+	c.note("%s: written; any browser shows it, and it loads nothing\n", x.HTML)
+	return nil
+}
+
+func (x *explainCmd) explain(ctx context.Context, c *console, out io.Writer) error {
 	in, name := c.in, "standard input"
 	if x.File != "-" {
 		f, err := os.Open(x.File)
@@ -46,8 +71,8 @@ func (x *explainCmd) Run(ctx context.Context, c *console) error {
 		in = io.MultiReader(in, strings.NewReader("\n"), f)
 		name += ", " + more
 	}
-	err := explain.Explain(name, in, c.out, explain.Options{
-		JSON: x.JSON, Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
+	err := explain.Explain(name, in, out, explain.Options{
+		JSON: x.JSON, HTML: x.HTML != "", Redact: x.Redact, Version: version(), Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
 	})
 	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok && isWorkload(c, x.File) {
 		return usage("%s is a workload, not what became of one: tideline run -o run.tideline %s, then tideline explain run.tideline", x.File, x.File)

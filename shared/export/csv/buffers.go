@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/export"
@@ -96,15 +97,12 @@ func (b *Buffers) Close() error {
 }
 
 func (b *Buffers) names() string {
-	s := ""
-	for i, p := range b.places.Pools() {
-		if i > 0 {
-			s += ", "
-		}
-		s += p.Name
+	names := make([]string, 0, len(b.places.Pools()))
+	for _, p := range b.places.Pools() {
+		names = append(names, p.Name)
 	}
-	if s == "" {
+	if len(names) == 0 {
 		return "none"
 	}
-	return s
+	return strings.Join(names, ", ")
 }

@@ -47,10 +47,12 @@ func (w *Writer) Emit(e *event.Event) {
 		w.places.Note(e, w.strs)
 	case event.Alloc, event.Free, event.Forward:
 		how := "free"
-		if e.Kind == event.Forward {
+		switch e.Kind {
+		case event.Forward:
 			how = "forward"
-		} else if e.Kind == event.Alloc {
+		case event.Alloc:
 			how = "lost" // its free is missing: the address was handed out again
+		default:
 		}
 		w.live.Take(e, func(k export.Key, b *export.Block) { w.block(k, b, strconv.FormatInt(e.Time, 10), how) }, nothing)
 	default:

@@ -12,6 +12,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/export"
@@ -180,17 +181,14 @@ func (w *Writer) known() bool {
 }
 
 func (w *Writer) names() string {
-	s := ""
-	for i := range w.places.Devices() {
-		if i > 0 {
-			s += ", "
-		}
-		s += w.places.Devices()[i].Name
+	names := make([]string, 0, len(w.places.Devices()))
+	for _, d := range w.places.Devices() {
+		names = append(names, d.Name)
 	}
-	if s == "" {
+	if len(names) == 0 {
 		return "none"
 	}
-	return s
+	return strings.Join(names, ", ")
 }
 
 func (w *Writer) write(p *profile) {

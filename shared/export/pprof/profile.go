@@ -3,6 +3,7 @@ package pprof
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -101,8 +102,8 @@ func (p *profile) value(field protowire.Number, n uint64) {
 // sample writes one line of the profile; frames come outermost first.
 func (p *profile) sample(frames []export.Frame, values [3]int64, labels [][2]string) {
 	ids := p.inner[:0]
-	for i := len(frames) - 1; i >= 0; i-- { // the format has the innermost first
-		ids = protowire.AppendVarint(ids, p.location(frames[i]))
+	for _, f := range slices.Backward(frames) { // the format has the innermost first
+		ids = protowire.AppendVarint(ids, p.location(f))
 	}
 	p.inner = ids
 	b := protowire.AppendBytes(protowire.AppendTag(p.msg[:0], sampleLocations, protowire.BytesType), ids)
