@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/alloc/contest"
 	"tideline/shared/alloc/kinds"
+	"tideline/shared/ingest"
 )
 
 // contest replays the requests for memory alone through other allocators.
@@ -107,6 +109,9 @@ func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
 		return t, err
 	}
 	in, err := openTimeline(r.File)
+	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
+		return r.foreign(c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +124,28 @@ func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
 		return nil, err
 	}
 	in.printDamage(c)
+	return r.choose(rec.Traces())
+}
+
+// foreign are the requests in another program's file, such as a snapshot.
+func (r *replayCmd) foreign(c *console) (*contest.Trace, error) {
+	f, err := os.Open(r.File)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", r.File, without(err))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	in, err := ingest.Open(r.File, f, ingest.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	strs := new(event.Strings)
+	rec := contest.NewRecorder(strs)
+	if err := in.Emit(strs, rec); err != nil {
+		return nil, err
+	}
+	if in.Cut != "" {
+		c.note("%s: not all was read: %s\n", r.File, in.Cut)
+	}
 	return r.choose(rec.Traces())
 }
 
@@ -184,9 +211,11 @@ func printContest(c *console, t *contest.Trace, rows []contest.Result, looks []c
 	var tab table
 	tab.row("", "peak in use", "peak reserved", "never used", "waste in blocks", "scattered", "pinned", "out of memory", "driver calls", "waits")
 	modelled := ""
+	var notMade []string
 	line := func(title string, r *contest.Result, look *contest.Inspection) {
 		if r.Err != nil {
-			tab.row(title, "not made: "+r.Err.Error())
+			tab.row(title, "not made")
+			notMade = append(notMade, title+": "+r.Err.Error())
 			return
 		}
 		scattered, pinned := percent(r.External), ""
@@ -210,6 +239,9 @@ func printContest(c *console, t *contest.Trace, rows []contest.Result, looks []c
 		line(title, &rows[i], &looks[i])
 	}
 	tab.print(c)
+	for _, why := range notMade {
+		c.say("%s\n", wrap("Not made: "+why, 78))
+	}
 	if len(rows) == 1 {
 		printHolding(c, "At the peak", looks[0].Peak)
 		printHolding(c, "At the first failed request", looks[0].Failure)

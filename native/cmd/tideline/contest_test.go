@@ -12,6 +12,10 @@ import (
 // case13 is what a real ONNX Runtime log shows: two requests under a limit.
 const case13 = "bfc-trace 1\no name Cuda\no limit 1073741824\na 0 160000\na 1 19888128\n"
 
+const rmmRows = "Thread,Time,Action,Pointer,Size,Stream\n" +
+	"1,10:00:00:000001,allocate,0x7f0000000000,1048576,0x0\n1,10:00:00:000002,allocate,0x7f0000200000,2097152,0x0\n" +
+	"1,10:00:00:000003,free,0x7f0000000000,1048576,0x0\n"
+
 func TestReplayThroughOtherAllocators(t *testing.T) {
 	line := recorded(t, small)
 	trace := file(t, "x.trace", case13)
@@ -41,6 +45,9 @@ func TestReplayThroughOtherAllocators(t *testing.T) {
 		{"best with settings", []string{line, "--allocator", "torch", "--best", "--set", "expandable_segments=true"}, 2, "", "leave --set away"},
 		{"both searches", []string{line, "--allocator", "torch", "--best", "--smallest-limit"}, 2, "", "leave --smallest-limit away"},
 		{"smallest limit of nothing", []string{line, "--smallest-limit"}, 2, "", "--allocator NAME or --matrix"},
+		{"an RMM log", []string{file(t, "rmm.csv", rmmRows), "--matrix"}, 0, "Not made: rmm-arena", ""},
+		{"an RMM log's limit", []string{file(t, "rmm2.csv", rmmRows), "--allocator", "direct", "--smallest-limit"}, 0, "a limit of 3.00 MiB on", ""},
+		{"a pickle of nothing", []string{file(t, "x.pickle", "\x80\x04N."), "--matrix"}, 1, "", "x.pickle"},
 		{"options", []string{"--allocator", "ort", "--options"}, 0, "max_dead_bytes_per_chunk", ""},
 		{"options of nothing", []string{"--allocator", "jemalloc", "--options"}, 2, "", "Known: bfc, torch"},
 		{"no such allocator", []string{line, "--allocator", "jemalloc"}, 2, "", `unknown allocator "jemalloc"`},

@@ -95,7 +95,7 @@ func verified(l *tune.Least) string {
 	case !l.Complete():
 		return "the search was cut short: a smaller limit may do"
 	case l.Proven:
-		return fmt.Sprintf("%d bytes serve all requests and %d do not; every larger limit serves them (%s cover all)", l.Limit, l.Below, count(l.Probed, "replay"))
+		return fmt.Sprintf("%d bytes serve all requests and %d do not; every larger limit serves them, which %s stood for", l.Limit, l.Below, count(l.Probed, "replay"))
 	}
 	return fmt.Sprintf("%d bytes serve all requests and %d do not; so did %d larger limits that were tried, up to %s", l.Limit, l.Below, l.Probed, size(l.Ceiling))
 }

@@ -133,7 +133,7 @@ func (f *facts) values(kind, option string) (values []string, note string) {
 	case "roundup_power2_divisions":
 		return []string{"2", "4", "8", "16", "32"}, "the same number for all sizes"
 	case "large_segment_size_mb":
-		return []string{"10", "12", "16", "24", "32", "48", "64"}, "seven sizes"
+		return []string{"10", "12", "16", "24", "32", "48", "64"}, "seven sizes; only the newest PyTorch has it"
 	case "arena_extend_strategy":
 		return []string{"same_as_requested"}, ""
 	case "initial_chunk_size_bytes":
