@@ -35,6 +35,7 @@ func mainCode() int {
 		{"test", "check the whole tree: format, generated code, lint, vet, tests, fuzzing, module, browser", test},
 		{"unit", "the unit tests alone", unit},
 		{"test:cuda", "the backend for NVIDIA cards, on a fake driver", testCUDA},
+		{"test:tensorflow", "attach to real TensorFlow and JAX from the Python registry (or: test:tensorflow FOLDER, which keeps them)", testTensorFlow},
 		{"test:wasm", "the core's tests as WebAssembly under Node", testWASM},
 		{"e2e", "the tests in a real browser", e2e},
 		{"fuzz", "fuzz every parser and allocator for its share of minutes (or: fuzz 1m, fuzz 1m shared/alloc)", fuzz},
@@ -83,7 +84,7 @@ func dispatch(ctx context.Context, args []string) error {
 func usage() {
 	fmt.Fprintln(os.Stderr, "usage: go run ./build VERB")
 	for _, v := range verbs {
-		fmt.Fprintf(os.Stderr, "  %-12s %s\n", v.name, v.does)
+		fmt.Fprintf(os.Stderr, "  %-15s %s\n", v.name, v.does)
 	}
 }
 

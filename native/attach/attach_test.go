@@ -160,9 +160,26 @@ func http1(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-func failing(t *testing.T, err error) string {
+// serving is the address of a server.
+func serving(do testserver.Behaviour) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		return testserver.Start(t, do).Addr
+	}
+}
+
+func failing(code codes.Code, said string) func(*testing.T) string {
+	return serving(testserver.Behaviour{Err: status.Error(code, said)})
+}
+
+func other(t *testing.T) string {
 	t.Helper()
-	return testserver.Start(t, testserver.Behaviour{Err: err}).Addr
+	return testserver.StartOther(t)
+}
+
+func cut(t *testing.T) string {
+	t.Helper()
+	return cutting(t, testserver.Start(t, testserver.Behaviour{Space: space}).Addr, 100_000)
 }
 
 func TestWhyThereIsNoProfile(t *testing.T) {
@@ -177,38 +194,18 @@ func TestWhyThereIsNoProfile(t *testing.T) {
 		{"nobody listens", closed, quick, Unreachable, "tf.profiler.experimental.server.start("},
 		{"nobody answers", silent, Options{connect: 50 * time.Millisecond}, Unreachable, "no answer"},
 		{"a web server", http1, quick, NotProfiler, "does not speak gRPC"},
-		{"another service", func(t *testing.T) string { return testserver.StartOther(t) }, quick, NotProfiler, "no profiler service"},
-		{"nothing recorded", func(t *testing.T) string { return testserver.Start(t, testserver.Behaviour{}).Addr }, quick, Empty, "--for"},
-		{"slow", func(t *testing.T) string {
-			return testserver.Start(t, testserver.Behaviour{Space: space, Late: time.Hour}).Addr
-		}, Options{Duration: 10 * time.Millisecond, Grace: 50 * time.Millisecond}, TooSlow, "--grace"},
-		{"large", func(t *testing.T) string {
-			return testserver.Start(t, testserver.Behaviour{Space: big}).Addr
-		}, Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
-		{"large in a file", func(t *testing.T) string {
-			return testserver.Start(t, testserver.Behaviour{Space: big, Age: testserver.Writes}).Addr
-		}, Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
-		{"cut", func(t *testing.T) string {
-			return cutting(t, testserver.Start(t, testserver.Behaviour{Space: space}).Addr, 100_000)
-		}, quick, Broken, "broke before the profile was whole"},
-		{"no message", func(t *testing.T) string {
-			return testserver.Start(t, testserver.Behaviour{Garbage: []byte("\x42\xff\xff\xff\x7fshort")}).Addr
-		}, quick, Broken, "beyond the message"},
-		{"busy", func(t *testing.T) string {
-			return failing(t, status.Error(codes.Internal, "Another profiling session active."))
-		}, quick, Failed, "being profiled already"},
-		{"cannot write", func(t *testing.T) string {
-			return failing(t, status.Error(codes.Internal, "/x; Permission denied"))
-		}, quick, Failed, "--folder"},
-		{"its own words", func(t *testing.T) string {
-			return failing(t, status.Error(codes.Internal, "no CUPTI"))
-		}, quick, Failed, "could not make a profile: no CUPTI"},
-		{"exhausted", func(t *testing.T) string {
-			return failing(t, status.Error(codes.ResourceExhausted, "too many sessions"))
-		}, quick, Failed, "too many sessions"},
-		{"written elsewhere", func(t *testing.T) string {
-			return testserver.Start(t, testserver.Behaviour{Space: space, Age: testserver.Nowhere}).Addr
-		}, quick, Elsewhere, "--folder"},
+		{"another service", other, quick, NotProfiler, "no profiler service"},
+		{"nothing recorded", serving(testserver.Behaviour{}), quick, Empty, "--for"},
+		{"slow", serving(testserver.Behaviour{Space: space, Late: time.Hour}), Options{Duration: 10 * time.Millisecond, Grace: 50 * time.Millisecond}, TooSlow, "--grace"},
+		{"large", serving(testserver.Behaviour{Space: big}), Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
+		{"large in a file", serving(testserver.Behaviour{Space: big, Age: testserver.Writes}), Options{Duration: 10 * time.Millisecond, Limit: 1 << 20}, TooLarge, "larger than 1.00 MiB"},
+		{"cut", cut, quick, Broken, "broke before the profile was whole"},
+		{"no message", serving(testserver.Behaviour{Garbage: []byte("\x42\xff\xff\xff\x7fshort")}), quick, Broken, "beyond the message"},
+		{"busy", failing(codes.Internal, "Another profiling session active."), quick, Failed, "being profiled already"},
+		{"cannot write", failing(codes.Internal, "/x; Permission denied"), quick, Failed, "--folder"},
+		{"its own words", failing(codes.Internal, "no CUPTI"), quick, Failed, "could not make a profile: no CUPTI"},
+		{"exhausted", failing(codes.ResourceExhausted, "too many sessions"), quick, Failed, "too many sessions"},
+		{"written elsewhere", serving(testserver.Behaviour{Space: space, Age: testserver.Nowhere}), quick, Elsewhere, "--folder"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := target(t, tc.addr(t))

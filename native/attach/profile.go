@@ -39,6 +39,7 @@ type Options struct {
 	Folder string
 
 	connect time.Duration // how long the connection may take; connectTime
+	written bool          // as a server that does not answer with the profile has it
 }
 
 // Defaults.
@@ -97,7 +98,7 @@ func Profile(ctx context.Context, t Target, o Options) (*Capture, error) {
 	defer func() { _ = conn.Close() }() // every answer has been given
 	began := time.Now()
 	q := profileRequest{
-		durationMS: uint64(o.Duration.Milliseconds()), levels: o.Levels, inAnswer: true,
+		durationMS: uint64(o.Duration.Milliseconds()), levels: o.Levels, inAnswer: !o.written,
 		repository: f.path, session: began.Format("2006_01_02_15_04_05.000000"),
 		host:  strings.NewReplacer(":", "_", "/", "_").Replace(t.String()),
 		tools: []string{"trace_viewer", "memory_profile"},
