@@ -150,7 +150,7 @@ func (a *Arena) find(size int64, cross bool) uint32 {
 	if h == none {
 		return none
 	}
-	if c := &a.table.Chunks[h]; !a.usable(c) {
+	if c := &a.table.Chunks[h]; c.Owner != untagged && c.Owner != a.owner && !a.usable(c) {
 		return a.findFurther(h, size, cross)
 	}
 	return a.cut(h, at, size)

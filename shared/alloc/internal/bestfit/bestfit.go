@@ -93,6 +93,10 @@ func (s *Set) Insert(size int64, addr uint64, h uint32) {
 	}
 	if len(r.rest) > 0 || l.n == leafSize {
 		l = s.roomFor(r, size, addr)
+	} else if n := l.n; !l.e[n-1].less(size, addr) {
+		l.e[n] = entry{size, addr, h}
+		l.n = n + 1
+		return
 	}
 	l.insert(entry{size, addr, h})
 }
@@ -279,6 +283,9 @@ func (s *Set) First(size int64) (uint32, Spot) {
 	i := s.nextRun(home)
 	if i == home {
 		r := &s.runs[i]
+		if p := r.low.n - 1; r.low.e[p].size >= size {
+			return r.low.e[p].h, Spot{i, len(r.rest), p}
+		}
 		if at, p := r.fit(size); p >= 0 {
 			return r.leaf(at).e[p].h, Spot{i, at, p}
 		}

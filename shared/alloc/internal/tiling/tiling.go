@@ -138,7 +138,20 @@ func (t *Table) At(addr uint64) uint32 {
 		return None
 	}
 	key := uint32(addr >> minBits)
-	for i := t.index.home(key); ; i = (i + 1) & uint32(len(slots)-1) {
+	i := t.index.home(key)
+	s := slots[i]
+	h := uint32(s) - 1
+	if uint32(s>>32) != key || uint64(h) >= uint64(len(t.Chunks)) || t.Chunks[h].Addr != addr {
+		return t.atFurther(i, addr)
+	}
+	return h
+}
+
+// atFurther is At from slot i on. Most chunks are in the slot that is looked at
+// first, and WebAssembly is slow at whatever is written as a loop.
+func (t *Table) atFurther(i uint32, addr uint64) uint32 {
+	slots, key := t.index.slots, uint32(addr>>minBits)
+	for ; ; i = (i + 1) & uint32(len(slots)-1) {
 		s := slots[i]
 		if s == 0 {
 			return None
