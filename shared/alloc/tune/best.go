@@ -178,6 +178,9 @@ func (b *search) combine(choice []int, from, changes int) bool {
 // around goes from the best to what differs in one option until nothing there
 // is better, then to what differs in two, and so on until nothing is.
 func (b *search) around() bool {
+	if !b.singles() {
+		return false
+	}
 	for {
 		was := slices.Clone(b.choice)
 		if !b.vary(1) {
@@ -193,6 +196,43 @@ func (b *search) around() bool {
 			return true
 		}
 	}
+}
+
+// singles tries every change of one option of the default, those first that
+// reserve least under the common limit: a good one early spares the others
+// a search of their own.
+func (b *search) singles() bool {
+	type single struct {
+		choice []int
+		at     contest.Result
+	}
+	var list []single
+	for i := range b.answer.Axes {
+		for v := range b.answer.Axes[i].Values {
+			choice := make([]int, len(b.answer.Axes))
+			choice[i] = v + 1
+			at, ok := b.run(b.candidate(choice), b.common, true)
+			if !ok && at.Err == nil {
+				return false
+			}
+			list = append(list, single{choice, at})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y single) int {
+		switch {
+		case less(&x.at, &y.at):
+			return -1
+		case less(&y.at, &x.at):
+			return 1
+		}
+		return 0
+	})
+	for _, x := range list {
+		if !b.try(x.choice) {
+			return false
+		}
+	}
+	return true
 }
 
 // vary tries every change of so many options of what is best now.

@@ -93,6 +93,14 @@ func SmallestLimit(t *contest.Trace, e contest.Entry, o Options) (l Least, repla
 	return l, s.replays
 }
 
+// Serves replays a trace under a limit as the searches do: with a garbage
+// collection threshold the limit is a part of a larger card's memory, without
+// which PyTorch collects nothing.
+func Serves(t *contest.Trace, e contest.Entry, limit int64) bool {
+	served, _ := newSearcher(t, Options{Calls: math.MaxInt64}).serves(candidate{kind: e.Kind, settings: e.Settings}, limit)
+	return served
+}
+
 // least finds the smallest limit. served, if not 0, is a limit that is known to
 // serve: an upper bound.
 func (s *searcher) least(c candidate, served int64) Least {
@@ -115,7 +123,7 @@ func (s *searcher) least(c candidate, served int64) Least {
 }
 
 // mostSteps is after how many limits a descent leaves the rest to a bisection.
-const mostSteps = 400
+const mostSteps = 300
 
 // descend goes down from no limit: what a replay reached is the limit of the
 // next one, less a byte.

@@ -250,7 +250,7 @@ func TestTheBestIsWhatMeasuringAllFinds(t *testing.T) {
 				t.Errorf("seed %d, %s: %+v, the default %+v", seed, name, a.Best, a.Default)
 			}
 			best := contest.Entry{Kind: e.Kind, Settings: a.Best.Settings}
-			if !serves(x, best, a.Best.Least.Limit) || serves(x, best, a.Best.Least.Below) {
+			if !tune.Serves(x, best, a.Best.Least.Limit) || tune.Serves(x, best, a.Best.Least.Below) {
 				t.Errorf("seed %d, %s: %+v is not so", seed, name, a.Best)
 			}
 			for _, axis := range a.Axes {
