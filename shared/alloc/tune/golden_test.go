@@ -73,6 +73,9 @@ func TestThePeaksOfPyTorchsGoldens(t *testing.T) {
 // 0.91 GB; what is found is no worse than what expandable segments are known to
 // reach, and is held true by a replay of the answer and its neighbour.
 func TestTheBestSettingForAGrowingBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds, and the same elsewhere")
+	}
 	x := torchTrace(t, "training-growing-batch")
 	e := entry(t, "torch")
 	a := tune.Best(x, e.Kind, tune.Options{Limit: 4 << 30, Calls: 4_000_000})

@@ -90,8 +90,11 @@ func serves(x *contest.Trace, e contest.Entry, limit int64) bool {
 func TestAProvenLimitIsTheOneThatTryingAllFinds(t *testing.T) {
 	const mib = 1 << 20
 	cases := []contest.Entry{entry(t, "torch"), entry(t, "torch", "max_split_size_mb=24"), entry(t, "async"), entry(t, "async", "release_threshold=0")}
-	islands := 0
-	for seed := range uint64(6) {
+	islands, seeds := 0, uint64(6)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		x := random(t, seed, 120, 60*mib)
 		for _, e := range cases {
 			l, _ := tune.SmallestLimit(x, e, tune.Options{})
@@ -148,7 +151,7 @@ func TestALimitServesAndItsNeighbourDoesNot(t *testing.T) {
 	traces := map[string]*contest.Trace{"growth-ladder": load(t, "growth-ladder"), "oom-fragmented": load(t, "oom-fragmented"), "nlp-varlen": load(t, "nlp-varlen")}
 	for name, x := range traces {
 		for _, e := range append(contest.Matrix(), entry(t, "rmm-binning", "min_size_exponent=8", "max_size_exponent=12")) {
-			if name == "nlp-varlen" && len(e.Settings) > 0 {
+			if name == "nlp-varlen" && (len(e.Settings) > 0 || testing.Short()) {
 				continue
 			}
 			l, replays := tune.SmallestLimit(x, e, tune.Options{})
@@ -306,7 +309,7 @@ func TestASearchEndsWhenItIsTold(t *testing.T) {
 func TestAnswersAreRepeatable(t *testing.T) {
 	x := random(t, 3, 80, 30<<20)
 	for _, k := range kinds.All() {
-		a, b := tune.Best(x, k, tune.Options{Calls: 400000}), tune.Best(x, k, tune.Options{Calls: 400000})
+		a, b := tune.Best(x, k, tune.Options{Calls: 100000}), tune.Best(x, k, tune.Options{Calls: 100000})
 		if fmt.Sprint(*a) != fmt.Sprint(*b) {
 			t.Errorf("%s: %+v\n%+v", k.Name, a, b)
 		}
