@@ -64,10 +64,18 @@ func replaysText(w *bufio.Writer, width int, r *common.Reading) {
 		items = append(items, served(t))
 	}
 	if len(serving) == 0 && len(failing) > 0 {
-		items = append(items, fmt.Sprintf("Nothing would have served the request: %d other settings and allocators were tried, and none did.", len(failing)))
+		if r.Short > 0 || failing[0].Assumes == "" {
+			items = append(items, fmt.Sprintf("Nothing would have served the request: %d other settings and allocators were tried, and none did.", len(failing)))
+		} else {
+			items = append(items, fmt.Sprintf("Nothing is known to serve the request: %d other settings and allocators were tried. That proves nothing of a history that is not known.", len(failing)))
+		}
 	}
 	if len(failing) > 0 && r.Short == 0 { // of a full pool the settings are not worth naming
-		items = append(items, "Did not serve it: "+names(failing)+".")
+		word := "Did not serve it: "
+		if failing[0].Assumes != "" {
+			word = "Not known to serve it: "
+		}
+		items = append(items, word+names(failing)+".")
 	}
 	if len(r.Peaks) > 0 {
 		title = "Replayed under other settings"
@@ -115,6 +123,9 @@ func served(t common.Trial) string {
 	s := t.Setting + " would have served the request"
 	if t.Spare >= 0 {
 		s += ", with " + exact(t.Spare) + " to spare"
+	}
+	if t.Assumes != "" {
+		s += ", if it came about as is assumed"
 	}
 	return s + "."
 }

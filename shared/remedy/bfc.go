@@ -33,14 +33,18 @@ func BFC(d *bfclog.Dump, r *analysis.Reading, o Options) Outcome {
 		t.needs()
 	}
 	var easier played
-	s := played{t.s, t.assumes}
+	s := played{sequence: t.s, assumes: t.assumes}
 	if t.how != alone {
-		easier = played{t.sequence(alone), oneByOne}
+		easier = played{sequence: t.sequence(alone), assumes: oneByOne}
+	}
+	if t.how == exact {
+		s.doubts = []*sequence{t.sequence(alone)}
 	}
 	own, foreign := t.candidates()
 	t.try(&t.out, s, easier, own, t.capacity)
 	if t.how == exact { // how BFC splits is nothing to others
 		s.sequence = t.sequence(holes)
+		s.doubts = append(s.doubts, t.sequence(downwards))
 	}
 	t.try(&t.out, s, easier, foreign, t.capacity)
 	t.tails()
@@ -153,9 +157,10 @@ func (t *bestFit) hole() {
 type layout uint8
 
 const (
-	exact layout = iota // each where it lay, by means that BFC's splitting allows
-	holes               // chunk by chunk, free ones too, which are then given back
-	alone               // the chunks in use
+	exact     layout = iota // each where it lay, by means that BFC's splitting allows
+	holes                   // chunk by chunk, free ones too, which are then given back
+	alone                   // the chunks in use
+	downwards               // as holes, from the last chunk to the first
 )
 
 // ascending are the regions in the order in which regions grow: doubling, and
@@ -196,13 +201,18 @@ func (t *bestFit) sequence(how layout) *sequence {
 			gaps = append(gaps, carve(s, &r)...)
 		}
 	default:
+		var list []bfclog.Chunk
 		for _, r := range t.ascending() {
-			for _, c := range r.Chunks {
-				if c.InUse {
-					s.add(call{what: ask, bytes: c.Size})
-				} else if how == holes {
-					gaps = append(gaps, s.add(call{what: ask, bytes: c.Size}))
-				}
+			list = append(list, r.Chunks...)
+		}
+		if how == downwards {
+			slices.Reverse(list)
+		}
+		for _, c := range list {
+			if c.InUse {
+				s.add(call{what: ask, bytes: c.Size})
+			} else if how != alone {
+				gaps = append(gaps, s.add(call{what: ask, bytes: c.Size}))
 			}
 		}
 	}

@@ -129,9 +129,10 @@ func TestOneRegionServesWhatGrowthBrokeUp(t *testing.T) {
 	}
 	d := x.dump()
 	o := explained(d)
+	// With the holes 8 MiB are left; without them the request gets all 33 MiB.
 	y := find(&o, "TF_FORCE_GPU_ALLOW_GROWTH=false")
-	if y == nil || !y.Serves || y.Spare != 8*mib || y.Peak != 64*mib || !y.Own {
-		t.Fatalf("%+v\n%s", o, x.log.text.String())
+	if y == nil || !y.Serves || y.Spare != 0 || y.Peak != 64*mib || !y.Own {
+		t.Fatalf("%+v", o)
 	}
 	if o.Least != mib || o.Short != 0 {
 		t.Errorf("least %d, short %d", o.Least, o.Short)

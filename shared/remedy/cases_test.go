@@ -43,8 +43,11 @@ func TestCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := table.String(); got != string(want) {
-		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	got := strings.Split(table.String(), "\n")
+	for i, line := range strings.Split(string(want), "\n") {
+		if i >= len(got) || got[i] != line {
+			t.Fatalf("line %d is %q, want %q; -update writes the table anew", i+1, got[min(i, len(got)-1)], line)
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ func (t *onnx) failure() {
 		live += (t.s.calls[i].bytes + ort.Granule - 1) / ort.Granule * ort.Granule
 	}
 	t.out.Short = max(0, live-t.limit)
-	t.try(&t.out, played{t.s, growers}, played{}, append(t.candidates(), others("ort")...), t.limit)
+	t.try(&t.out, played{sequence: t.s, assumes: growers}, played{}, append(t.candidates(), others("ort")...), t.limit)
 }
 
 func (t *onnx) peaks() {
@@ -141,7 +141,7 @@ func (t *onnx) peaks() {
 	}}, t.candidates()...)
 	list = append(list, others("ort")...)
 	var o Outcome
-	t.try(&o, played{t.s, growers}, played{}, list, t.limit)
+	t.try(&o, played{sequence: t.s, assumes: growers}, played{}, list, t.limit)
 	if len(o.Trials) == 0 {
 		return
 	}

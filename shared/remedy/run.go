@@ -7,9 +7,9 @@ import (
 	"tideline/shared/alloc/torch"
 )
 
-// DefaultBudget is how many calls all replays of an input may come to: a few
-// seconds on a slow machine.
-const DefaultBudget = 12_000_000
+// DefaultBudget is how many calls all replays of an input may come to: about
+// three seconds at 400 ns a call.
+const DefaultBudget = 8_000_000
 
 // Options bound the work.
 type Options struct {

@@ -130,6 +130,7 @@ type way uint8
 const (
 	withHoles way = iota // by requests for live blocks and for what was idle between, which is given back
 	liveAlone            // by requests for live blocks
+	backwards            // as withHoles, the segments from the highest address to the lowest
 	inPlace              // as recorded; settings change where the trace begins
 )
 
@@ -142,7 +143,10 @@ func (t *caching) sequence(how way) *sequence {
 	} else {
 		var gaps []int32
 		for i := range t.begin {
-			gaps = t.segment(s, &t.begin[i], how == withHoles, at, gaps)
+			if how == backwards {
+				i = len(t.begin) - 1 - i
+			}
+			gaps = t.segment(s, &t.begin[i], how != liveAlone, at, gaps)
 		}
 		for _, slot := range gaps {
 			s.drop(slot)
@@ -361,17 +365,27 @@ func (t *caching) candidates() (list []candidate) {
 	} else {
 		own("", func(s *torch.Settings) { s.Expandable = true })
 	}
+	largest := t.largestSegment()
 	for _, mb := range maxSplits {
+		if mb<<20 > largest && !base.Expandable {
+			continue // no block is ever that large
+		}
 		own("", func(s *torch.Settings) { s.MaxSplit = mb << 20 })
 	}
-	for _, n := range []int64{16, 8, 4} {
-		own("", func(s *torch.Settings) {
-			for i := range s.Divisions {
-				s.Divisions[i] = n
-			}
-		})
+	if t.live == 0 || !t.failed {
+		for _, n := range []int64{16, 8, 4} {
+			own("", func(s *torch.Settings) {
+				for i := range s.Divisions {
+					s.Divisions[i] = n
+				}
+			})
+		}
+		own("roundup_power2_divisions:1", func(s *torch.Settings) { s.Divisions = torch.Settings{}.Divisions })
+	} else {
+		// Of made programs of which the state and the tail were kept, a third
+		// of what this seemed to serve it did not.
+		t.out.say("Rounding of sizes was not tried: what it does comes of all requests, and those before the trace are not known.")
 	}
-	own("roundup_power2_divisions:1", func(s *torch.Settings) { s.Divisions = torch.Settings{}.Divisions })
 	if t.limited {
 		own("", func(s *torch.Settings) { s.GarbageCollection = 0.8 })
 		own("", func(s *torch.Settings) { s.GarbageCollection = 0.6 })
@@ -386,7 +400,31 @@ func (t *caching) candidates() (list []candidate) {
 		return list // another allocator cannot begin in this one's state
 	}
 	async := ofKind("PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync", "async")
-	return append(append(list, async), others("torch", "async")...)
+	async.telling = true
+	list = append(append(list, async), others("torch", "async")...)
+	slices.SortStableFunc(list, func(a, b candidate) int { // should the budget not do for all
+		switch {
+		case a.telling && !b.telling:
+			return -1
+		case b.telling && !a.telling:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// largestSegment is the largest that the driver was ever asked for.
+func (t *caching) largestSegment() (n int64) {
+	for i := range t.begin {
+		n = max(n, t.begin[i].Total)
+	}
+	for i := range t.in.Trace[:t.end] {
+		if e := &t.in.Trace[i]; e.Action == torch.ActionSegmentAlloc || e.Action == torch.ActionOOM {
+			n = max(n, t.in.Settings.Segment(t.in.Settings.Round(max(1, e.Size))))
+		}
+	}
+	return n
 }
 
 // others are the other allocators of devices, but for those named.
@@ -416,6 +454,9 @@ next:
 type played struct {
 	*sequence
 	assumes string
+	// doubts are other ways in which the state may have come about: a setting
+	// serves only if it does so in all of them.
+	doubts []*sequence
 }
 
 // try replays every candidate. One that cannot hold what is built up before the
@@ -445,8 +486,16 @@ func (w *work) try(out *Outcome, s, easier played, list []candidate, capacity in
 			left = len(list) - i
 			break
 		}
+		serves := r.serves(s.sequence)
+		for _, doubt := range s.doubts {
+			if serves {
+				again, _ := w.attempt(c, doubt, room)
+				serves = again.serves(doubt)
+				r.spare = min(r.spare, again.spare)
+			}
+		}
 		x := reading.Trial{
-			Setting: c.setting, Allocator: c.kind, Own: c.own, Serves: r.serves(s.sequence), Spare: -1, Peak: r.peak,
+			Setting: c.setting, Allocator: c.kind, Own: c.own, Serves: serves, Spare: -1, Peak: r.peak,
 			Assumes: joined(assumes, c.assumes),
 		}
 		if x.Serves {
@@ -455,11 +504,18 @@ func (w *work) try(out *Outcome, s, easier played, list []candidate, capacity in
 		out.Trials = append(out.Trials, x)
 	}
 	if open > 0 {
-		out.say(fmt.Sprintf("Of %d other settings and allocators nothing is known: they hold what was live, placed anew without holes, but not the state as it was.", open))
+		out.say(fmt.Sprintf("Of %s nothing is known: what was live fits, placed anew without holes, but not the state as it was.", counted(open, "other setting or allocator", "other settings and allocators")))
 	}
 	if left > 0 {
-		out.say(fmt.Sprintf("There are too many requests to try everything: %d settings were left out.", left))
+		out.say(fmt.Sprintf("There are too many requests to try everything: %s left out.", counted(left, "setting was", "settings were")))
 	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 func (w *work) attempt(c *candidate, s *sequence, room int64) (r result, possible bool) {
@@ -497,8 +553,15 @@ func (t *caching) failure() {
 	t.least(s.sequence)
 	var easier played
 	if t.how == withHoles && t.live > 0 {
-		easier = played{t.sequence(liveAlone), assumed[liveAlone]}
+		easier = played{sequence: t.sequence(liveAlone), assumes: assumed[liveAlone]}
 		easier.cut()
+	}
+	if t.live > 0 && t.how != inPlace {
+		for _, how := range []way{backwards, liveAlone} {
+			doubt := t.sequence(how)
+			doubt.cut()
+			s.doubts = append(s.doubts, doubt)
+		}
 	}
 	t.try(&t.out, s, easier, t.candidates(), t.capacity)
 }
@@ -711,7 +774,7 @@ func (t *caching) peaks() {
 		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.telling })
 	}
 	var o Outcome
-	t.try(&o, played{s, assumes}, played{}, list, 0)
+	t.try(&o, played{sequence: s, assumes: assumes}, played{}, list, 0)
 	if len(o.Trials) == 0 {
 		t.out.say(o.Replayed)
 		return

@@ -178,8 +178,8 @@ func TestASplitLimitServesWhatPinnedSegmentsRefuse(t *testing.T) {
 	if x == nil || !x.Serves || x.Spare != 30*mib || x.Peak != 970*mib {
 		t.Errorf("%+v\n%s", x, o.Replayed)
 	}
-	if x := find(&o, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512"); x == nil || x.Serves {
-		t.Errorf("a limit above the block serves: %+v", x)
+	if x := find(&o, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512"); x != nil {
+		t.Errorf("a limit above every block is tried: %+v", x)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestTrialsEqualThePlainAllocator(t *testing.T) {
 // Where the trace begins in the middle, what was before is assumed. How often
 // the verdict is that of the whole history all the same is counted.
 func TestStateAndTailMostlyAgreeWithTheWholeHistory(t *testing.T) {
-	var right, wrongYes, wrongNo, none int
+	var right, serve, wrongYes, wrongNo, none int
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		p := wander(t, r, "", 40+r.IntN(100))
@@ -324,7 +324,9 @@ func TestStateAndTailMostlyAgreeWithTheWholeHistory(t *testing.T) {
 			s, _ := torch.ParseSettings(text)
 			switch got := p.plainly(s, asked); {
 			case got == x.Serves:
-				right++
+				if right++; got {
+					serve++
+				}
 			case x.Serves:
 				wrongYes++
 			default:
@@ -332,9 +334,9 @@ func TestStateAndTailMostlyAgreeWithTheWholeHistory(t *testing.T) {
 			}
 		}
 	}
-	text := fmt.Sprintf("%d right, %d serve only here, %d serve only with the whole history; %d programs without a verdict", right, wrongYes, wrongNo, none)
+	text := fmt.Sprintf("%d right, of them %d serve; %d serve only here, %d serve only with the whole history; %d programs without a verdict", right, serve, wrongYes, wrongNo, none)
 	t.Log(text)
-	if right < 20*wrongYes || right < 500 {
+	if serve < 10*wrongYes || right < 300 {
 		t.Error(text)
 	}
 }

@@ -53,7 +53,10 @@ type Trial struct {
 	Setting   string
 	Allocator string // the kind that ran, a name of shared/alloc/kinds
 	Own       bool   // the program's own allocator, under another setting
-	Serves    bool   // every request that failed in the original was served
+	// Serves: every request that was served in the original was served, and
+	// those that failed as well. That it is false proves nothing where the trial
+	// assumes something.
+	Serves bool
 	// Spare is what one more block could have had after that: the larger of
 	// what could still be taken of the driver and the largest free block; -1
 	// when that is not known.
