@@ -20,7 +20,7 @@ import (
 // on two cores.
 const (
 	parserFuzzTime = 2 * time.Second
-	livesFuzzTime  = 15 * time.Second
+	livesFuzzTime  = 12 * time.Second
 )
 
 // share is how long a target is fuzzed; a time that was asked for is for all.
