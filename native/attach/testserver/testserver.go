@@ -38,8 +38,8 @@ type Age int
 
 // Ages.
 const (
-	Answers    Age = iota // with the XSpace, as since 2025
-	Writes                // it into the repository, as since 2021
+	Answers    Age = iota // with the XSpace, as TensorFlow 2.21 and JAX 0.10 do
+	Writes                // it into the repository, as those from 2021 on
 	Tools                 // files of tools into the answer, as in 2020
 	WritesTool            // a memory profile into the repository, as in 2020
 	Nowhere               // claims to have written and has not: another machine

@@ -133,6 +133,9 @@ func (x *attachCmd) show(ctx context.Context, c *console, got *attach.Capture) e
 		c.note("tideline: stopped, so no page is served; -o FILE or --explain keep what was recorded\n")
 		return errSaid
 	}
+	for _, open := range d.Reading.Open {
+		c.note("%s\n", open)
+	}
 	src, err := recordingOf(d)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", got.Name, err)

@@ -3,6 +3,7 @@ package xspace
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"tideline/protocol/event"
@@ -77,6 +78,9 @@ func tellsOfTheHost(t *testing.T, s *Space) {
 		}
 	}
 	r := s.Reading()
+	if len(s.Memory) == 0 && (!strings.Contains(strings.Join(r.Next, " "), "TF_CPU_ALLOCATOR_USE_BFC") || !strings.Contains(r.Why, "60 ops")) {
+		t.Errorf("says %q and advises %q", r.Why, r.Next)
+	}
 	if !bytes.Contains(r.AppendJSON(nil), []byte(`"gpu":null`)) {
 		t.Error("a program on the CPU has something of a GPU")
 	}

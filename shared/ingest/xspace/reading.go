@@ -104,7 +104,7 @@ func (s *Space) copyFacts(r *reading.Reading) {
 
 func (s *Space) words(r *reading.Reading, windows []Window, gpu int) {
 	if len(windows) == 0 {
-		r.Open = append(r.Open, "The profile holds no memory events: it was taken without them, or of a device that writes none.")
+		s.withoutMemory(r)
 		return
 	}
 	w := &windows[max(gpu, 0)]
@@ -122,6 +122,24 @@ func (s *Space) words(r *reading.Reading, windows []Window, gpu int) {
 	if w.Unmatched > 0 {
 		r.Open = append(r.Open, fmt.Sprintf("%d blocks that were freed came from before the profile: their ops are not known.", w.Unmatched))
 	}
+}
+
+// withoutMemory says what there is instead, and of a program on a CPU how its
+// allocations get into a profile.
+func (s *Space) withoutMemory(r *reading.Reading) {
+	r.Open = append(r.Open, "The profile holds no memory events: it was taken without them, or of a device that writes none.")
+	if !s.hostOnly {
+		return
+	}
+	steps := 0
+	for i := range s.Spans {
+		if s.Spans[i].Step {
+			steps++
+		}
+	}
+	r.Why = fmt.Sprintf("A program on the CPU: %d ops, %d marked steps, and nothing of an allocator.", len(s.Spans)-steps, steps)
+	r.Next = append(r.Next, "TensorFlow records its memory on a CPU with TF_CPU_ALLOCATOR_USE_BFC=1 in the program's environment.",
+		"JAX tells of it with jax.profiler.save_device_memory_profile(FILE), which tideline explain reads.")
 }
 
 // ProfilerEvents are the memory events as the profiler's own page takes them,
