@@ -1,0 +1,259 @@
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tideline/protocol/event"
+	"tideline/shared/export/chrome"
+	"tideline/shared/golden"
+	"tideline/shared/ingest"
+)
+
+// place is a field's section of docs/formats/report.md and its name there.
+type place struct{ section, name string }
+
+// sections are the headings by the paths of the objects that they describe;
+// the first that fits counts.
+var sections = []struct{ prefix, section string }{
+	{"failures[].holders_by_category[].", "`failures[].holders_by_category[]` and `failures[].holders_by_op[]`"},
+	{"failures[].holders_by_op[].", "`failures[].holders_by_category[]` and `failures[].holders_by_op[]`"},
+	{"failures[].trials[].", "`trials[]` and `peaks[]`"},
+	{"failures[].peaks[].", "`trials[]` and `peaks[]`"},
+	{"failures[].", "`failures[]`"},
+	{"notices[].", "`notices[]`"},
+	{"findings[].numbers.", "`findings[].numbers`"},
+	{"findings[].holders[].", "`findings[].holders[]`"},
+	{"findings[].base.", reruns},
+	{"findings[].reruns[].", reruns},
+	{"findings[].", "`findings[]`"},
+	{"without_limit.", reruns},
+	{"reruns[].", reruns},
+	{"run.allocators[].", "`run.allocators[]`"},
+	{"run.transfers[].", "`run.transfers[]`"},
+	{"run.stalls.", "`run.stalls`"},
+	{"run.", "`run`"},
+	{"readings[].trials[].", "`trials[]` and `peaks[]`"},
+	{"readings[].peaks[].", "`trials[]` and `peaks[]`"},
+	{"readings[].", "`readings[]`"},
+	{"", "The report"},
+}
+
+const reruns = "`without_limit`, `reruns[]`, `findings[].base` and `findings[].reruns[]`"
+
+// keyed are objects whose names are the input's.
+var keyed = regexp.MustCompile(`(^|\.)(processes|device_copies|memcpy|by_kind|peak_by_category|trace_actions|segment_types)\.[^.]+`)
+
+// described reads the page: the types of each field.
+func described(t *testing.T) map[place][]string {
+	t.Helper()
+	out := map[place][]string{}
+	section := ""
+	for line := range strings.SplitSeq(string(read(t, "../../docs/formats/report.md")), "\n") {
+		if h, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			section = h
+			continue
+		}
+		if section == "`findings[].numbers`" {
+			for _, m := range regexp.MustCompile("`([a-z0-9_]+)`[,.]").FindAllStringSubmatch(line, -1) {
+				out[place{section, m[1]}] = []string{"number"}
+			}
+		}
+		cells := strings.Split(line, " | ")
+		if name, ok := strings.CutPrefix(cells[0], "| `"); ok && len(cells) == 4 {
+			name = strings.TrimSuffix(name, "`")
+			if _, twice := out[place{section, name}]; twice {
+				t.Errorf("%s, %s is described twice", section, name)
+			}
+			out[place{section, name}] = strings.Split(cells[1], " or ")
+			if strings.TrimSpace(cells[3]) == "|" {
+				t.Errorf("%s, %s is not explained", section, name)
+			}
+		}
+	}
+	return out
+}
+
+// pageCheck collects what reports emit and holds it against what is described.
+type pageCheck struct {
+	t         *testing.T
+	described map[place][]string
+	emitted   map[place]bool
+	unknown   map[place]bool
+}
+
+func (p *pageCheck) report(name string, file []byte, o Options) {
+	p.t.Helper()
+	o.JSON = true
+	var out bytes.Buffer
+	if err := Explain(name, bytes.NewReader(file), &out, o); err != nil {
+		p.t.Fatal(err)
+	}
+	d := json.NewDecoder(&out)
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		p.t.Fatalf("%s: %v", name, err)
+	}
+	p.object("", "", v)
+}
+
+func (p *pageCheck) object(path, kind string, v map[string]any) {
+	if path == "readings[]." {
+		kind, _ = v["kind"].(string)
+	}
+	for name, x := range v {
+		p.field(path+name, kind, x)
+	}
+}
+
+func (p *pageCheck) field(path, kind string, v any) {
+	at := p.place(path, kind)
+	p.emitted[at] = true
+	if types, ok := p.described[at]; !ok {
+		p.unknown[at] = true
+	} else if !fits(v, types) {
+		p.t.Errorf("%v is %T, described as %v", at, v, types)
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		p.object(path+".", kind, x)
+	case []any:
+		for _, e := range x {
+			if o, ok := e.(map[string]any); ok {
+				p.object(path+"[].", kind, o)
+			}
+		}
+	}
+}
+
+// place finds where a field is described; a reading's own first.
+func (p *pageCheck) place(path, kind string) place {
+	path = keyed.ReplaceAllString(path, "$1$2.*")
+	path = regexp.MustCompile(`extrapolated_at_step_[0-9]+_[a-z]+$`).ReplaceAllString(path, "extrapolated_at_step_*")
+	path = regexp.MustCompile(`\.slope_[a-z]+_per_step$`).ReplaceAllString(path, ".slope_*_per_step")
+	for _, s := range sections {
+		name, ok := strings.CutPrefix(path, s.prefix)
+		if !ok {
+			continue
+		}
+		at := place{s.section, name}
+		if s.section == "`readings[]`" {
+			own := place{"Readings of kind `" + kind + "`", name}
+			if _, ok := p.described[own]; ok {
+				return own
+			}
+			if _, ok := p.described[at]; !ok && (kind == "xla-oom" || kind == "tf-bfc-oom") {
+				return place{"`failures[]`", name}
+			}
+			if _, ok := p.described[at]; !ok {
+				return own
+			}
+		}
+		return at
+	}
+	return place{"", path}
+}
+
+func fits(v any, types []string) bool {
+	is := ""
+	switch x := v.(type) {
+	case nil:
+		is = "null"
+	case bool:
+		is = "boolean"
+	case string:
+		is = "string"
+	case json.Number:
+		if is = "integer"; strings.ContainsAny(x.String(), ".eE") {
+			is = "number"
+		} else if slices.Contains(types, "number") {
+			return true
+		}
+	case []any:
+		return slices.ContainsFunc(types, func(s string) bool { return strings.HasPrefix(s, "array") })
+	case map[string]any:
+		is = "object"
+	}
+	return slices.Contains(types, is)
+}
+
+// TestEveryFieldOfTheReportIsDescribed: over all cases and demos every field is
+// in the page with its type, and every field of the page is emitted.
+func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
+	p := pageCheck{t: t, described: described(t), emitted: map[place]bool{}, unknown: map[place]bool{}}
+	if len(p.described) < 300 {
+		t.Fatalf("only %d fields are described", len(p.described))
+	}
+	folders, err := filepath.Glob(filepath.Join(golden.Cases(t), "*", "case.json"))
+	if err != nil || len(folders) < 30 {
+		t.Fatalf("%d cases, %v", len(folders), err)
+	}
+	for _, f := range folders {
+		id := filepath.Base(filepath.Dir(f))
+		inputs, _ := golden.Case(t, id)
+		replayed := slices.Contains([]string{"07", "13", "24"}, id[:2])
+		for name, b := range inputs {
+			p.report(name, b, Options{NoReruns: !replayed})
+		}
+		if len(inputs) > 1 { // both tables of one screen, as the command puts them together
+			var all []byte
+			names := make([]string, 0, len(inputs))
+			for name := range inputs {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			for _, name := range names {
+				all = append(append(all, inputs[name]...), '\n')
+			}
+			p.report(id, all, Options{NoReruns: true})
+		}
+	}
+	for _, name := range []string{"leak", "oom-batch", "oom-resnet", "oom-model", "stall", "copies", "transfers", "fragmentation", "wasteful-dtype", "planned", "cpu-bottleneck", "demo"} {
+		p.report(name, exampleFile(t, name), Options{NoReruns: name != "leak" && name != "stall"})
+	}
+	notice := "2021-01-01 00:00:00.000000: W tensorflow/core/common_runtime/bfc_allocator.cc:245] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.29GiB with freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be performance gains if more memory were available.\n"
+	p.report("notice", append([]byte(notice), read(t, copies+"/05-tf-bfc-2023-cifar-fragmented/input.log")...), Options{NoReruns: true})
+	leak := exampleFile(t, "leak")
+	p.report("cut", leak[:len(leak)*2/3], Options{})
+	p.report("trace", traceOf(t, leak), Options{})
+	for at := range p.unknown {
+		t.Errorf("not described: %v", at)
+	}
+	for at := range p.described {
+		if !p.emitted[at] && !rare[at] {
+			t.Errorf("described and never emitted: %v", at)
+		}
+	}
+}
+
+// rare are fields of inputs that no case and no demo is.
+var rare = map[place]bool{
+	{"The report", "not_rerun"}: true,
+	{"`failures[]`", "problem"}: true,
+}
+
+// traceOf is a run as our own trace, which has the memory events that the case
+// of a trace lacks.
+func traceOf(t *testing.T, file []byte) []byte {
+	t.Helper()
+	in, err := ingest.Open("x", bytes.NewReader(file), ingest.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	strs := new(event.Strings)
+	w := chrome.NewWriter(&out, strs)
+	if err := in.Emit(strs, w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
