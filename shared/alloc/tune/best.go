@@ -334,7 +334,13 @@ func (b *search) beats(c candidate, at *contest.Result) (l Least, better, ok boo
 		return l, false, true
 	}
 	// It may need as much and be better otherwise.
-	l = b.least(c, up(goal, c.granule()))
+	if !c.lazy() && goal%c.granule() != 0 {
+		return l, false, true // the next multiple that it could need is above
+	}
+	if served, ok := b.serves(c, goal); !ok || !served {
+		return l, false, ok
+	}
+	l = b.least(c, goal)
 	return l, l.Complete() && l.Limit == goal, !b.over || l.Complete()
 }
 
