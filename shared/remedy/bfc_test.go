@@ -36,15 +36,15 @@ type tensor struct {
 	log logBook
 }
 
-func startBFC(t testing.TB, limit int64, growth bool) *tensor {
-	t.Helper()
-	x := &tensor{t: t}
+func startBFC(tb testing.TB, limit int64, growth bool) *tensor {
+	tb.Helper()
+	x := &tensor{t: tb}
 	var err error
 	x.a, err = bfc.New(torch.NewDevice(alloc.NewCard(limit), 0), bfc.Options{
 		Name: "GPU_0_bfc", Limit: limit, Growth: growth, NoRetry: true, GarbageCollection: true, Observer: &x.log, Profile: bfc.Classic,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return x
 }
@@ -196,6 +196,7 @@ func TestAStateThatWouldServeIsNotBelieved(t *testing.T) {
 
 // rebuilt is what a dump's state is when it was built up.
 func rebuilt(t *testing.T, d *bfclog.Dump, limit int64, growth bool) [][]int64 {
+	t.Helper()
 	x := bestFit{d: d, request: 1, limit: limit, work: Options{}.work()}
 	s := x.sequence(exact)
 	s.calls = s.calls[:s.begins]

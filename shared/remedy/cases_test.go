@@ -52,6 +52,7 @@ func TestCases(t *testing.T) {
 }
 
 func fill(t *testing.T, w *strings.Builder, name string) {
+	t.Helper()
 	f, err := os.Open(name)
 	if err != nil {
 		return // no file of the case

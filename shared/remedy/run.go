@@ -215,8 +215,8 @@ func largest(request, granule int64, served func(bytes int64) (ok, known bool)) 
 }
 
 // replaced replays with another size of the last refused request.
-func (w *work) replaced(s *sequence, bytes int64, make func() (machine, error)) (ok, known bool) {
-	m, err := make()
+func (w *work) replaced(s *sequence, bytes int64, build func() (machine, error)) (ok, known bool) {
+	m, err := build()
 	if err != nil {
 		return false, false
 	}

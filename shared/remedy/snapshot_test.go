@@ -12,12 +12,12 @@ import (
 )
 
 // file is a program's record as PyTorch would have saved it.
-func file(t testing.TB, p *program) []byte {
-	t.Helper()
+func file(tb testing.TB, p *program) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	r := p.recorded()
 	if err := synthetic.Record(&b, r.Segments, r.Trace, p.s.String()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
@@ -45,15 +45,16 @@ func TestASnapshotFileIsFilled(t *testing.T) {
 }
 
 // long is a program of many requests that fails in the end.
-func long(t testing.TB, requests int) *Recorded {
-	p := start(t, "", 14<<30, 4*requests)
+func long(tb testing.TB, requests int) *Recorded {
+	tb.Helper()
+	p := start(tb, "", 14<<30, 4*requests)
 	r := rand.New(rand.NewPCG(7, 7))
 	live := make([]uint64, 0, 2000)
 	for range requests {
 		if n := len(live); n == cap(live) || n > 0 && r.IntN(2) == 0 {
 			k := r.IntN(n)
 			if err := p.a.Free(live[k]); err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			live[k] = live[n-1]
 			live = live[:n-1]
@@ -62,7 +63,7 @@ func long(t testing.TB, requests int) *Recorded {
 		bytes := int64(1) << (9 + r.IntN(16))
 		b, ok := p.a.AllocateOn(torch.Request{Bytes: bytes + r.Int64N(bytes)})
 		if !ok {
-			t.Fatal(p.a.Failure())
+			tb.Fatal(p.a.Failure())
 		}
 		live = append(live, b.Address)
 	}

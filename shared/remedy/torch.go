@@ -544,10 +544,9 @@ func (t *caching) failure() {
 		t.out.say("Replayed under the recorded settings, the requests do not fail as recorded: what broke the memory up is not in the trace, so no setting can be said to serve.")
 		return
 	}
-	switch {
-	case t.how == inPlace:
+	if t.how == inPlace {
 		t.out.say("Replayed from that state under the recorded settings, the request fails as recorded; from an empty device it does not.")
-	default:
+	} else {
 		t.out.say("Replayed from an empty device under the recorded settings, the request fails as recorded.")
 	}
 	t.least(s.sequence)

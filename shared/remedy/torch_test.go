@@ -33,16 +33,16 @@ type program struct {
 	ops      []op
 }
 
-func start(t testing.TB, settings string, capacity int64, keep int) *program {
-	t.Helper()
+func start(tb testing.TB, settings string, capacity int64, keep int) *program {
+	tb.Helper()
 	s, err := torch.ParseSettings(settings)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	p := &program{t: t, h: torch.NewHistory(keep), s: s, at: map[int]uint64{}, capacity: capacity}
+	p := &program{t: tb, h: torch.NewHistory(keep), s: s, at: map[int]uint64{}, capacity: capacity}
 	p.a, err = torch.New(torch.NewDevice(alloc.NewCard(capacity), 0x7f0000000000), torch.Options{Settings: s, Tracer: p.h})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -118,8 +118,9 @@ func find(o *Outcome, setting string) *reading.Trial {
 
 // broken is a device of 1000 MiB full of segments of 50 MiB whose lower halves
 // are idle; 100 MiB are asked for.
-func broken(t testing.TB, keep int) *program {
-	p := start(t, "", 1000*mib, keep)
+func broken(tb testing.TB, keep int) *program {
+	tb.Helper()
+	p := start(tb, "", 1000*mib, keep)
 	for i := range 20 {
 		p.must(i, 50*mib)
 	}
@@ -238,8 +239,9 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 }
 
 // wander makes a program that allocates and frees at random until it fails.
-func wander(t testing.TB, r *rand.Rand, settings string, keep int) *program {
-	p := start(t, settings, (100+r.Int64N(400))*mib, keep)
+func wander(tb testing.TB, r *rand.Rand, settings string, keep int) *program {
+	tb.Helper()
+	p := start(tb, settings, (100+r.Int64N(400))*mib, keep)
 	var live []int
 	for i := range 2000 {
 		if n := len(live); n > 0 && r.IntN(100) < 45 {
