@@ -1,6 +1,7 @@
 package pprof
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,8 @@ type Label struct {
 // Sample is what one stack holds.
 type Sample struct {
 	Values []int64
-	Labels []Label
-	stack  []uint64 // location ids, the innermost first
+	Labels []Label  // shared by the samples that have the same
+	stack  []uint32 // numbers of locations, the innermost first
 }
 
 // Label is the text of a label, or "".
@@ -42,7 +43,10 @@ type Frame struct {
 	Line           int64
 }
 
-type location struct{ lines []line }
+type location struct {
+	lines []line
+	told  bool // else samples only name it
+}
 
 type line struct {
 	function uint64
@@ -63,8 +67,40 @@ type Profile struct {
 	Comments  []string
 
 	strings   []string
-	locations map[uint64]location
+	locations []location        // in the order in which they are first named
+	numbers   map[uint64]uint32 // of locations, by id
 	functions map[uint64]function
+
+	// What the samples have lies together, in pieces: a profile has hundreds
+	// of thousands.
+	values piece[int64]
+	stacks piece[uint32]
+	labels map[string][]Label // by their bytes in the file
+	raw    []byte             // of the labels of a sample
+}
+
+// piece is memory from which short slices are cut.
+type piece[T any] struct {
+	free    []T
+	scratch []T // what the next slice is to hold
+}
+
+const pieceLen = 4096
+
+// cut moves the scratch into a slice of its own.
+func (p *piece[T]) cut() []T {
+	n := len(p.scratch)
+	if n == 0 {
+		return nil
+	}
+	if n > len(p.free) {
+		p.free = make([]T, max(pieceLen, n))
+	}
+	out := p.free[:n:n]
+	p.free = p.free[n:]
+	copy(out, p.scratch)
+	p.scratch = p.scratch[:0]
+	return out
 }
 
 // ErrNoProfile is wrapped when the file is something else.
@@ -87,12 +123,16 @@ func Read(r io.Reader, limit int64) (*Profile, error) {
 
 // Decode is Read for an unpacked file in memory.
 func Decode(data []byte) (*Profile, error) {
-	p := &Profile{locations: map[uint64]location{}, functions: map[uint64]function{}}
+	p := &Profile{numbers: map[uint64]uint32{}, functions: map[uint64]function{}, labels: map[string][]Label{}}
 	// The string table stands behind what refers to it.
-	r := wire.New(data)
+	r, samples := wire.New(data), 0
 	for r.Next() {
-		if f := r.Field(); f.Number == 6 && f.Type == wire.Bytes {
+		switch f := r.Field(); {
+		case f.Type != wire.Bytes:
+		case f.Number == 6:
 			p.strings = append(p.strings, f.Text())
+		case f.Number == 2:
+			samples++
 		}
 	}
 	if err := r.Err(); err != nil {
@@ -102,6 +142,7 @@ func Decode(data []byte) (*Profile, error) {
 		return nil, fmt.Errorf("%w: it has no string table that begins with the empty string", ErrNoProfile)
 	}
 	p.Strings = len(p.strings)
+	p.Samples = make([]Sample, 0, samples) // each of them was there, in at least two bytes
 	for r = wire.New(data); r.Next(); {
 		if err := p.field(r.Field()); err != nil {
 			return nil, err
@@ -115,7 +156,13 @@ func Decode(data []byte) (*Profile, error) {
 			return nil, fmt.Errorf("%w: sample %d has %d values of %d types", ErrNoProfile, i, len(p.Samples[i].Values), len(p.Types))
 		}
 	}
-	p.Functions, p.Locations = len(p.functions), len(p.locations)
+	p.Functions, p.Locations = len(p.functions), 0
+	for i := range p.locations {
+		if p.locations[i].told {
+			p.Locations++
+		}
+	}
+	p.values, p.stacks, p.labels, p.raw, p.numbers = piece[int64]{}, piece[uint32]{}, nil, nil, nil
 	return p, nil
 }
 
@@ -167,35 +214,76 @@ func each(b []byte, visit func(f *wire.Field) error) error {
 }
 
 func (p *Profile) sample(b []byte) error {
-	var s Sample
-	err := each(b, func(f *wire.Field) error {
+	p.values.scratch, p.stacks.scratch, p.raw = p.values.scratch[:0], p.stacks.scratch[:0], p.raw[:0]
+	r := wire.New(b)
+	for r.Next() {
+		f := r.Field()
+		var err error
 		switch f.Number {
 		case 1:
-			return f.Numbers(func(n uint64) { s.stack = append(s.stack, n) })
+			err = f.Numbers(func(n uint64) { p.stacks.scratch = append(p.stacks.scratch, p.number(n)) })
 		case 2:
-			return f.Numbers(func(n uint64) { s.Values = append(s.Values, int64(n)) })
+			err = f.Numbers(func(n uint64) { p.values.scratch = append(p.values.scratch, int64(n)) })
 		case 3:
-			var l Label
-			err := each(f.Data, func(g *wire.Field) error {
-				switch g.Number {
-				case 1:
-					l.Key = p.text(g.Int())
-				case 2:
-					l.Text = p.text(g.Int())
-				case 3:
-					l.Number = g.Int()
-				case 4:
-					l.Unit = p.text(g.Int())
-				}
-				return nil
-			})
-			s.Labels = append(s.Labels, l)
+			p.raw = binary.AppendUvarint(p.raw, uint64(len(f.Data)))
+			p.raw = append(p.raw, f.Data...)
+		}
+		if err != nil {
 			return err
 		}
-		return nil
-	})
-	p.Samples = append(p.Samples, s)
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	labels, err := p.labelsOf()
+	p.Samples = append(p.Samples, Sample{Values: p.values.cut(), Labels: labels, stack: p.stacks.cut()})
 	return err
+}
+
+// number is the number of a location, which may be told of later.
+func (p *Profile) number(id uint64) uint32 {
+	n, ok := p.numbers[id]
+	if !ok {
+		n = uint32(len(p.locations))
+		p.locations = append(p.locations, location{})
+		p.numbers[id] = n
+	}
+	return n
+}
+
+// labelsOf are the labels whose bytes were put into raw, each after its length.
+func (p *Profile) labelsOf() ([]Label, error) {
+	if len(p.raw) == 0 {
+		return nil, nil
+	}
+	if l, ok := p.labels[string(p.raw)]; ok {
+		return l, nil
+	}
+	var list []Label
+	for b := p.raw; len(b) > 0; {
+		n, width := binary.Uvarint(b)
+		var l Label
+		r := wire.New(b[width:][:n])
+		for r.Next() {
+			switch g := r.Field(); g.Number {
+			case 1:
+				l.Key = p.text(g.Int())
+			case 2:
+				l.Text = p.text(g.Int())
+			case 3:
+				l.Number = g.Int()
+			case 4:
+				l.Unit = p.text(g.Int())
+			}
+		}
+		if err := r.Err(); err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+		b = b[width+int(n):]
+	}
+	p.labels[string(p.raw)] = list
+	return list, nil
 }
 
 func (p *Profile) location(b []byte) error {
@@ -221,7 +309,8 @@ func (p *Profile) location(b []byte) error {
 		}
 		return nil
 	})
-	p.locations[id] = l
+	l.told = true
+	p.locations[p.number(id)] = l
 	return err
 }
 
@@ -245,8 +334,8 @@ func (p *Profile) function(b []byte) error {
 
 // Stack visits a sample's frames, the innermost first.
 func (p *Profile) Stack(s *Sample, visit func(f Frame)) {
-	for _, id := range s.stack {
-		for _, l := range p.locations[id].lines {
+	for _, n := range s.stack {
+		for _, l := range p.locations[n].lines {
 			fn := p.functions[l.function]
 			visit(Frame{p.text(fn.name), p.text(fn.file), l.number})
 		}
@@ -255,8 +344,8 @@ func (p *Profile) Stack(s *Sample, visit func(f Frame)) {
 
 // Leaf is the innermost function of a sample, or "".
 func (p *Profile) Leaf(s *Sample) string {
-	for _, id := range s.stack {
-		if l := p.locations[id].lines; len(l) > 0 {
+	for _, n := range s.stack {
+		if l := p.locations[n].lines; len(l) > 0 {
 			return p.text(p.functions[l[0].function].name)
 		}
 	}
