@@ -15,8 +15,8 @@ func TestEveryReaderReadsItsFile(t *testing.T) {
 	list := append(made(&Options{Events: 2000}), repeated(golden.Cases(t))...)
 	for i := range list {
 		x := &list[i]
-		if strings.Contains(x.name, "1,000,000") { // the same as those before, for ten times as long
-			continue
+		if strings.Contains(x.name, "00,000 requests") && !strings.HasSuffix(x.name, "protocol 5") {
+			continue // like the others, and they take long to make
 		}
 		run := x.task()
 		if err := run.Prepare(); err != nil {
