@@ -182,6 +182,9 @@ func (rep *report) failureCard(i int) card {
 	}
 	c.Title = orUnnamed(f.Allocator) + " ran out of memory"
 	c.Verdict, c.Word, c.Why, c.Tone = f.headline(), string(f.Verdict), why, toneOf(string(f.Verdict))
+	if f.leak != "" {
+		c.Verdict, c.Why = "A leak filled the memory", f.leak+" "+common.Phrase(string(f.Verdict))+": "+why
+	}
 	c.Figures = f.figures()
 	if f.ListComplete && len(f.Map) > 0 {
 		c.Map = drawMap(f)

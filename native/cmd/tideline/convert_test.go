@@ -138,3 +138,39 @@ func TestConvertRedacts(t *testing.T) {
 		t.Error("redaction changed figures")
 	}
 }
+
+// TestExplainAsAPage: into a file, to the standard output, without names; and
+// what excludes each other.
+func TestExplainAsAPage(t *testing.T) {
+	line := recorded(t, small)
+	out := filepath.Join(t.TempDir(), "report.html")
+	code, stdout, stderr := tideline(t, "explain", line, "--html", out, "--no-reruns")
+	b, err := os.ReadFile(out)
+	if code != exitDone || stdout != "" || !strings.Contains(stderr, "report.html: written") || err != nil || !strings.Contains(string(b), "GPU_0_bfc") {
+		t.Errorf("%d %q %s %v: %.200s", code, stdout, stderr, err, b)
+	}
+	code, stdout, _ = tideline(t, "explain", line, "--html", "-", "--no-reruns", "--redact")
+	if code != exitDone || !strings.HasPrefix(stdout, "<!doctype html>") || strings.Contains(stdout, "SparseSoftmax") || strings.Contains(stdout, filepath.Dir(line)) {
+		t.Errorf("%d %.300s", code, stdout)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{line, "--html", line}, "written while it is read"},
+		{[]string{line, "--html", out, "--json"}, "exclude each other"},
+		{[]string{line, "--profiler", "--redact"}, "--profiler is text"},
+	} {
+		if code, _, stderr := tideline(t, append([]string{"explain"}, c.args...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: %d %s", c.args, code, stderr)
+		}
+	}
+	bad := file(t, "b.png", "\x89PNG\r\n\x1a\n")
+	gone := filepath.Join(t.TempDir(), "no.html")
+	if code, _, stderr := tideline(t, "explain", bad, "--html", gone); code != exitFailed || !strings.Contains(stderr, "a picture") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	if _, err := os.Stat(gone); err == nil {
+		t.Error("a page of nothing was left behind")
+	}
+}

@@ -66,7 +66,7 @@ type grammar struct {
 	Fit      fitCmd      `cmd:"" help:"Say whether a workload fits a card, the largest batch that does, and what makes it fit."`
 	Plan     planCmd     `cmd:"" help:"Plan offsets for buffers of known sizes and lifetimes; prove the lowest plan."`
 	Diff     diffCmd     `cmd:"" help:"Compare the memory of two timelines."`
-	Convert  convertCmd  `cmd:"" help:"Convert a timeline or an out-of-memory log to .tideline or .txt."`
+	Convert  convertCmd  `cmd:"" help:"Convert whatever explain reads to .tideline, text, Perfetto or Chrome trace, pprof or CSV."`
 	Share    shareCmd    `cmd:"" help:"Share a timeline by link, encrypted on this machine; list or delete what was shared."`
 	Open     openCmd     `cmd:"" help:"Open a link that somebody shared, in the page or into a file."`
 	Attach   attachCmd   `cmd:"" help:"Take a profile from a running TensorFlow or JAX program and open it: tideline attach tf://HOST:PORT."`
