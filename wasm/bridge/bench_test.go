@@ -82,3 +82,62 @@ func BenchmarkStatus1M(b *testing.B) {
 		s.Ask("status")
 	}
 }
+
+// BenchmarkFlame1M asks for the flame graph of a run of a million events, whose
+// tensors have names, and of a program with a million blocks alive, of 5000
+// stacks of 40 frames.
+func BenchmarkFlame1M(b *testing.B) {
+	for _, c := range []struct {
+		name, filter string
+		file         func() []byte
+	}{
+		{"events", "", func() []byte { return made(b, 1_000_000) }},
+		{"live", "", func() []byte { return alive(b, 1_000_000, 5000) }},
+		{"live,filtered", "layer7.py", func() []byte { return alive(b, 1_000_000, 5000) }},
+		{"names", "", func() []byte { return alive(b, 1_000_000, 1_000_000) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := opened(b, c.file())
+			p := s.slots[Current].mainPool()
+			first, last := s.slots[Current].span()
+			at, _ := p.PeakPoint(first, last+1)
+			q := "flame\tat\t" + itoa(at) + "p\t0\t1\t\t" + c.filter
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Ask(q)
+			}
+			b.ReportMetric(float64(len(s.Answer())), "B/answer")
+			b.ReportMetric(float64(len(p.LiveIn(nil, p.Fullest(at)))), "blocks")
+		})
+	}
+}
+
+// alive is a file in which n blocks of some stacks are never freed.
+func alive(tb testing.TB, n, stacks int) []byte {
+	tb.Helper()
+	table := new(event.Strings)
+	ids := make([]event.StringID, stacks)
+	for i := range ids {
+		if stacks > n/2 { // names rather than stacks
+			ids[i] = table.ID("layer" + itoa(int64(i)) + "/kernel")
+			continue
+		}
+		text := "main /srv/train.py:10"
+		for k := range 39 {
+			text += "\nforward /srv/models/layer" + itoa(int64(i>>(k/3)%17)) + ".py:" + itoa(int64(k))
+		}
+		ids[i] = table.ID(text + "\nleaf /srv/leaf.py:" + itoa(int64(i)))
+	}
+	var b bytes.Buffer
+	w := timeline.NewWriter(&b, timeline.Options{Strings: table})
+	for i := range n {
+		w.Emit(&event.Event{
+			Kind: event.Alloc, Time: int64(i), Step: event.NoStep, Address: uint64(i+1) << 12,
+			Size: int64(256 * (1 + i*7919%13)), Requested: 200, Tensor: ids[i*7919%stacks],
+		})
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
