@@ -295,13 +295,15 @@ class App {
   }
 
   remember() {
-    link.write({ run: this.runId, share: this.sharing.field, view: this.view, whole: this.whole(), cursor: this.cursor, tab: this.details.tab, lane: "" });
+    link.write({ run: this.runId, share: this.sharing.field, view: this.view, whole: this.whole(), cursor: this.cursor, selection: this.selection, lane: "", ...this.details.state });
   }
 
   // restore brings back the view that the address bar asks for.
   restore() {
     const w = this.wanted;
     if (!w || !this.view) return;
+    if (w.selection && w.selection.t1 <= this.span.t1 * 1.001) this.select(w.selection.t0, w.selection.t1);
+    this.details.recall(w);
     if (w.tab) {
       this.details.choose(w.tab);
       this.linked = true;

@@ -3,9 +3,12 @@
 // module only lays them out.
 
 import { Findings } from "./findings.js";
+import { Flame } from "./flame.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
-const order = ["live", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
+const order = ["live", "flame", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
+const digits = order.filter((tab) => tab !== "flame"); // which has a letter
+const sifted = ["live", "flame"]; // the tabs that the filter is about
 
 export class Details {
   constructor(app) {
@@ -14,7 +17,10 @@ export class Details {
     this.sorts = new Map();
     this.pane = $("pane");
     this.wanted = 0;
+    this.filter = "";
     this.findings = new Findings(app);
+    this.flame = new Flame(app);
+    this.#sieve();
     const list = document.querySelector("[role=tablist]");
     list.addEventListener("click", (e) => {
       const tab = e.target.closest("[role=tab]");
@@ -24,19 +30,66 @@ export class Details {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
       if (!step) return;
       e.preventDefault();
-      const i = (order.indexOf(this.tab) + step + order.length) % order.length;
-      this.choose(order[i]);
-      $(`tab-${order[i]}`).focus();
+      const shown = order.filter((tab) => !$(`tab-${tab}`).hidden);
+      const next = shown.at((shown.indexOf(this.tab) + step) % shown.length);
+      this.choose(next);
+      $(`tab-${next}`).focus();
     });
   }
 
   chooseNumber(n) {
-    this.choose(order[n - 1]);
+    this.choose(digits[n - 1]);
     $(`tab-${this.tab}`).focus();
   }
 
+  // #sieve is the field of the filter.
+  #sieve() {
+    let timer = 0;
+    const take = () => {
+      clearTimeout(timer);
+      this.sift($("sift-text").value);
+    };
+    $("sift-text").addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(take, 200);
+    });
+    $("sift-text").addEventListener("change", take);
+    $("sift").addEventListener("submit", (e) => {
+      e.preventDefault();
+      take();
+    });
+    $("sift-text").addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !e.target.value) return;
+      e.preventDefault(); // the first Escape clears the field, the next leaves it
+      e.stopPropagation();
+      this.sift("");
+    });
+  }
+
+  // sift lets only what holds a text in a frame, tensor or op through.
+  sift(text) {
+    text = text.replace(/\s+/g, " ").trim();
+    if ($("sift-text").value.trim() !== text) $("sift-text").value = text;
+    if (text === this.filter) return;
+    this.filter = text;
+    this.app.tables();
+    this.app.remember();
+  }
+
+  // state is what the address bar holds of the details.
+  get state() {
+    const { how, measure, fold, frame } = this.flame;
+    return { tab: this.tab, filter: this.filter, how, by: measure, fold, frame };
+  }
+
+  // recall takes what it held; the tab is chosen apart.
+  recall(state) {
+    this.flame.recall(state);
+    this.sift(state.filter);
+  }
+
   choose(tab) {
-    if (!order.includes(tab)) return;
+    if (!order.includes(tab) || $(`tab-${tab}`).hidden) return;
     this.tab = tab;
     for (const t of document.querySelectorAll("[role=tab]")) {
       const on = t.dataset.tab === tab;
@@ -47,6 +100,9 @@ export class Details {
     }
     this.pane.setAttribute("aria-labelledby", `tab-${tab}`);
     this.pane.scrollTop = 0;
+    $("sift").hidden = !sifted.includes(tab);
+    $("flame-tools").hidden = tab !== "flame";
+    $("sift-note").textContent = "";
     this.refresh();
     this.app.remember();
   }
@@ -66,11 +122,26 @@ export class Details {
     const range = app.selection ?? app.view;
     try {
       if (this.tab === "findings") return await this.findings.show(this.pane);
-      const answer = await app.engine.ask("details", this.tab, app.moment, Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "");
+      if (this.tab === "flame") {
+        const { filter } = this;
+        const answer = await this.flame.ask(filter);
+        if (mine !== this.wanted) return;
+        this.#passes(answer);
+        this.flame.show(this.pane, answer, filter);
+        return;
+      }
+      const answer = await app.engine.ask("details", this.tab, app.moment, Math.round(range.t0), Math.round(range.t1), app.lane?.key ?? "", this.filter);
       if (mine === this.wanted) this.#show(answer);
     } catch (e) {
       app.trouble(e);
     }
+  }
+
+  // #passes says how much of what is there passes the filter.
+  #passes({ sum, whole }) {
+    $("tab-note").textContent = "";
+    const share = whole?.[0] ? ` (${((100 * sum[0]) / whole[0]).toFixed(1)} %)` : "";
+    $("sift-note").textContent = this.filter && whole ? `${bytes(sum[0])} of ${bytes(whole[0])}${share} pass` : "";
   }
 
   #show(a) {

@@ -138,6 +138,7 @@ export function watchKeys(app) {
     p: () => app.toPeak(),
     n: () => app.nextOOM(), N: () => app.nextOOM(-1),
     l: () => app.toggleFollow(),
+    g: () => app.details.choose("flame"),
     x: () => app.swap(),
     r: () => app.rerun(), R: () => app.runOnAgent(),
     o: () => $("file").click(),
@@ -173,7 +174,7 @@ export function watchKeys(app) {
       return;
     }
     const run = keys[e.key];
-    if (!run || (!app.view && /^[adwszfpnl0,.]$|^Arrow/.test(e.key))) return;
+    if (!run || (!app.view && /^[adwszfpnlg0,.]$|^Arrow/.test(e.key))) return;
     e.preventDefault();
     run();
   });

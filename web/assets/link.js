@@ -5,12 +5,22 @@
 export function read() {
   const p = new URLSearchParams(location.hash.slice(1));
   const number = (k) => (p.has(k) && Number.isFinite(Number(p.get(k))) ? Number(p.get(k)) : null);
-  return { run: p.get("run") ?? "", share: p.get("share"), t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "" };
+  return { run: p.get("run") ?? "", share: p.get("share"), t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "", selection: range(p.get("select")), ...details(p) };
+}
+
+// details is what the flame graph and the filter show.
+function details(p) {
+  return { filter: p.get("filter") ?? "", how: p.get("of") ?? "", by: p.get("by") ?? "", fold: p.get("fold") !== "no", frame: Number.parseInt(p.get("frame") ?? "0", 36) || 0 };
+}
+
+function range(text) {
+  const [t0, t1] = (text ?? "").split("-").map(Number);
+  return text && t1 > t0 ? { t0, t1 } : null;
 }
 
 let timer = 0;
 
-export function write({ run, share, view, cursor, tab, lane, whole }) {
+export function write({ run, share, view, cursor, selection, tab, lane, whole, filter, how, by, fold, frame }) {
   clearTimeout(timer);
   timer = setTimeout(() => {
     const p = new URLSearchParams();
@@ -23,6 +33,14 @@ export function write({ run, share, view, cursor, tab, lane, whole }) {
     if (cursor !== null) p.set("at", Math.round(cursor));
     if (tab && tab !== "live") p.set("tab", tab);
     if (lane) p.set("lane", lane);
+    if (selection) p.set("select", `${Math.round(selection.t0)}-${Math.round(selection.t1)}`);
+    if (filter) p.set("filter", filter);
+    if (tab === "flame") {
+      if (selection && how === "kept") p.set("of", how);
+      if (by === "blocks") p.set("by", by);
+      if (!fold) p.set("fold", "no");
+      if (frame) p.set("frame", frame.toString(36));
+    }
     const hash = p.toString();
     if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   }, 150);

@@ -49,6 +49,7 @@ export const viewing = {
 
   selected() {
     this.tables();
+    this.remember();
   },
 
   zoomToSelection() {
@@ -192,10 +193,13 @@ export const viewing = {
     if (on && this.view) this.show(this.startView().t0, this.span.t1);
   },
 
+  // escape goes one thing back: out of a frame, then the selection, the cursor.
   escape() {
+    if (this.details.tab === "flame" && this.details.flame.back()) return;
     if (this.selection) {
       this.select(null);
       this.tables();
+      this.remember();
     } else if (this.cursor !== null) {
       this.cursor = null;
       this.lanes.overlay();
