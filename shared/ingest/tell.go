@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"math"
 	"strconv"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
@@ -145,7 +147,8 @@ var figures = []struct{ fact, name string }{
 }
 
 // tellReading tells one of those that have no history and no chunks: who it is
-// about, what it counted, that it failed, and what is concluded of it.
+// about, what it counted, that it failed, and what is concluded of it. It tells
+// of no allocator: what its blocks were is not known.
 func tellReading(r *reading.Reading, strs *event.Strings, sink event.Sink) {
 	emit := func(e event.Event) {
 		e.Step = event.NoStep
@@ -156,10 +159,6 @@ func tellReading(r *reading.Reading, strs *event.Strings, sink event.Sink) {
 		device.Set("total", strconv.FormatInt(n, 10))
 	}
 	emit(event.Event{Kind: event.DeviceFacts, Text: strs.ID(device.Encode())})
-	limit, _ := whole(r, "limit_bytes", "user_limit_bytes")
-	emit(event.Event{Kind: event.AllocatorFacts, Size: limit, Text: strs.ID(event.Fields{
-		{Key: "name", Value: r.Name}, {Key: "kind", Value: "log"}, {Key: analysis.FormatKey, Value: r.Kind}, {Key: analysis.PartialKey, Value: "true"},
-	}.Encode())})
 	told := map[string]bool{}
 	for _, f := range figures {
 		if n, ok := whole(r, f.fact); ok && !told[f.name] {
@@ -167,19 +166,26 @@ func tellReading(r *reading.Reading, strs *event.Strings, sink event.Sink) {
 			emit(event.Event{Kind: event.Sample, Op: strs.ID(f.name), Size: n})
 		}
 	}
+	end := event.EndDone
 	if n, ok := whole(r, "requested_bytes", "failed_bytes"); ok && n > 0 {
+		end = event.EndOutOfMemory
 		emit(event.Event{Kind: event.OutOfMemory, Time: moment / 2, Size: n, Requested: n})
 		emit(event.Event{Kind: event.Annotation, Time: moment / 2, Text: strs.ID(analysis.VerdictNote + r.Verdict)})
 	}
 	emit(event.Event{Kind: event.Log, Time: moment, Text: strs.ID(reading.Phrase(r.Verdict) + ": " + r.Why)})
-	emit(event.Event{Kind: event.End, Time: moment, Cause: uint8(event.EndDone), Text: strs.ID("end of the log")})
+	emit(event.Event{Kind: event.End, Time: moment, Cause: uint8(end), Text: strs.ID("end of the log")})
 }
 
-// whole is the first of the facts that is a whole number of at least 0.
+// whole is the first of the facts that is known and not negative, in bytes; one
+// that was printed in larger units is as exact as its print.
 func whole(r *reading.Reading, names ...string) (int64, bool) {
 	for _, name := range names {
 		if v, ok := r.Facts.Get(name); ok && v.Kind == reading.IntKind && v.Int >= 0 {
 			return v.Int, true
+		}
+		base, _ := strings.CutSuffix(name, "_bytes")
+		if v, ok := r.Facts.Get(base + "_mib"); ok && v.Kind == reading.FloatKind && v.Float >= 0 && v.Float < 1<<40 {
+			return int64(math.Round(v.Float * (1 << 20))), true
 		}
 	}
 	return 0, false
