@@ -10,7 +10,6 @@
 package main
 
 import (
-	"strings"
 	"unsafe"
 
 	"tideline/wasm/bridge"
@@ -61,15 +60,6 @@ func tlFeed(slot, n int32) int32 {
 		return -int32(len(output))
 	}
 	return 0
-}
-
-// tlLog opens the input as a log: its first line is a name, the rest the text.
-//
-//go:wasmexport tl_log
-func tlLog(slot, n int32) int32 {
-	name, text, _ := strings.Cut(string(input[:n]), "\n")
-	output = session.Log(int(slot), name, text)
-	return int32(len(output))
 }
 
 // tlDraw draws a picture and returns how many pieces changed; they lie in the

@@ -60,7 +60,10 @@ func details(s *Session, arg func(int) string, _ string) {
 
 func (r *request) where() string {
 	if r.sl.origin == "log" {
-		n := failureWords(r.sl.dumpAt(r.at), len(r.sl.logs))
+		n := "one moment"
+		if list := r.sl.tl.OOMs(); len(list) > 0 {
+			n = failureWords(r.sl.dumpAt(r.at), len(list))
+		}
 		if r.pool != nil {
 			n = r.pool.Name + " · " + n
 		}

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"strconv"
 	"strings"
 
 	"tideline/protocol/event"
@@ -73,11 +72,11 @@ func (s *Session) oom(a *answer, r *request) {
 	o := &list[n]
 	a.note(failureWords(n, len(list)) + r.sl.atClock(o.Time))
 	m, _ := event.ParseChunkMap(r.sl.tl.Text(o.ChunkMap))
-	if n < len(r.sl.logs) {
-		s.logOOM(a, r.sl.logs[n], m)
+	pool := s.oomPool(r.sl, o)
+	if r.sl.origin == "log" && (pool == nil || partial(pool)) {
+		partOOM(a, r.sl.tl, o, m)
 		return
 	}
-	pool := s.oomPool(r.sl, o)
 	if len(m) == 0 && pool != nil {
 		m = pool.ChunkMapIn(o.Moment)
 	}
@@ -107,7 +106,11 @@ func (s *Session) oom(a *answer, r *request) {
 	oomTable(a, r.sl.tl, list)
 	if pool != nil {
 		ids := pool.LiveIn(nil, o.Moment)
-		s.heldBy(a, r.sl.tl, pool, ids, o.Time)
+		if r.sl.origin == "log" { // which names nobody
+			sizeTable(a, m)
+		} else {
+			s.heldBy(a, r.sl.tl, pool, ids, o.Time)
+		}
 	}
 	holeTable(a, m)
 	a.endList()
@@ -213,92 +216,18 @@ func (s *Session) heldBy(a *answer, tl *store.Timeline, p *store.Pool, ids []int
 	})
 }
 
-// logOOM explains a failure that was read out of a log: only what the text
-// says, and what it does not.
-func (s *Session) logOOM(a *answer, r *analysis.Reading, m event.ChunkMap) {
-	text := []string{}
-	if r.Requested.Known {
-		about := ""
-		if !r.Exact {
-			about = "about "
-		}
-		who := firstOf(r.Op, r.ByOp)
-		if who != "" {
-			who = " for " + who
-		}
-		text = append(text, firstOf(r.Allocator, "The allocator")+" was asked for "+about+size(r.Requested.N)+who+".")
-	}
-	if r.LikelyCause != "" {
-		text = append(text, r.LikelyCause)
-	}
-	text = append(text, causeText(r.Decision.Cause))
-	head := "Out of memory: " + causeWords(r.Decision.Cause)
-	if r.Verdict.Undetermined() {
-		head = "Out of memory: what is there does not decide why"
-	}
-	a.verdict(head, r.NotFailure, text...)
-	a.key("facts").list()
-	if r.Requested.Known && r.Basis != "" {
-		a.text(size(r.Requested.N) + " is from the " + r.Basis)
-	}
-	for _, l := range [][]string{r.Certain, r.Assumed} {
-		for _, x := range l {
-			a.text(x)
-		}
-	}
-	for _, x := range r.Findings {
-		a.text(title(strings.ReplaceAll(x, "_", " ")))
-	}
-	if r.Truncated {
-		a.text("The text was cut; missing: " + firstOf(strings.Join(r.Missing, ", "), "an unknown part") + ".")
-	}
-	a.endList()
-	a.key("advice").list()
-	for _, x := range r.Advice() {
-		a.text(x.Text)
-	}
-	a.endList()
-	s.logFigures(a, r)
-	if r.ListComplete {
-		a.strip(m) // of part of a map it would show holes that are none
-	}
+// partOOM is a failure whose text does not list all chunks: of part of a map
+// nothing follows about holes. What the text says is the reader's to tell.
+func partOOM(a *answer, tl *store.Timeline, o *store.OOM, m event.ChunkMap) {
+	a.verdict("Out of memory: "+causeWords(o.Cause), false, causeText(o.Cause), "The text does not list all chunks, so that neither holes nor what is free can be seen here. “What it says” has what follows from it.")
+	a.figures(figure{name: "Asked", value: size(o.Requested), sub: roundedNote(o)})
 	a.key("tables").list()
-	if len(r.Usage) > 0 {
-		a.table("Holders named by the text", 0, []column{{"What", kText}, {"Bytes", kText}}, func() {
-			for _, u := range r.Usage {
-				a.row().text(u.Node).text(u.Size.Text).endRow(rowEnd{})
-			}
-		})
-	}
+	oomTable(a, tl, tl.OOMs())
 	if len(m) > 0 {
 		sizeTable(a, m)
-		holeTable(a, m)
 		regionTable(a, m)
 	}
 	a.endList()
-}
-
-func (s *Session) logFigures(a *answer, r *analysis.Reading) {
-	var f []figure
-	put := func(name string, known bool, n int64, sub string) {
-		if known {
-			f = append(f, figure{name: name, value: size(n), sub: sub})
-		}
-	}
-	put("Asked", r.Requested.Known, r.Requested.N, "")
-	put("Limit", r.Limit.Known, r.Limit.N, "")
-	put("Pool", r.Pool.Known, r.Pool.N, "")
-	put("In use", r.InUse.Known, r.InUse.N, "")
-	put("Free", r.Free.Known, r.Free.N, "")
-	put("Largest hole", r.LargestFree.Known, r.LargestFree.N, "")
-	put("Peak", r.Peak.Known, r.Peak.N, "")
-	if r.HasFragmentation {
-		f = append(f, figure{name: "Fragmentation", value: strconv.FormatFloat(100*r.Fragmentation, 'f', 1, 64) + " %"})
-	}
-	if d := r.Decision.Missing; d.Known && d.N > 0 {
-		f = append(f, figure{name: "Missing even compacted", value: size(d.N), tone: "bad"})
-	}
-	a.figures(f...)
 }
 
 // sizeTable groups the chunks in use by size, as the dump's own summary does.

@@ -222,12 +222,13 @@ func (s *Session) marks(a *answer, sl *slot, l *draw.Lane, top int64) {
 // holeMark is the largest hole of a failure in a log, where the log lists it:
 // what the request had to fit into.
 func (s *Session) holeMark(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
-	n := sl.dumpAt(v.T0 + (v.T1-v.T0)/2)
-	if n >= len(sl.logs) || !sl.logs[n].ListComplete {
+	t := v.T0 + (v.T1-v.T0)/2
+	if !sl.listed(t) {
 		return
 	}
-	p, o := sl.tl.Pools()[l.Pool], &sl.tl.OOMs()[n]
-	list := largestHoles(sl.logs[n].Map, 1)
+	p, o := sl.tl.Pools()[l.Pool], &sl.tl.OOMs()[sl.dumpAt(t)]
+	m, _ := event.ParseChunkMap(sl.tl.Text(o.ChunkMap))
+	list := largestHoles(m, 1)
 	if o.Pool != l.Pool || len(list) == 0 {
 		return
 	}

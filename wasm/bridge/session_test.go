@@ -195,7 +195,7 @@ func TestTheBaseGoesWithItsRun(t *testing.T) {
 	for name, open := range map[string]func(s *Session){
 		"a file":          func(s *Session) { s.Ask("reset\t0\tother\tfile") },
 		"a run elsewhere": func(s *Session) { s.Ask("reset\t0\tother\tlive") },
-		"a log":           func(s *Session) { s.Log(Current, "x.log", dump) },
+		"a log":           func(s *Session) { openLog(t, s, "x.log", dump) },
 		"a fresh run":     func(s *Session) { s.Ask("rerun\tother\tfresh") },
 	} {
 		s := twice()

@@ -9,7 +9,6 @@ import (
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
-	"tideline/shared/analysis"
 	"tideline/shared/store"
 )
 
@@ -23,8 +22,7 @@ type slot struct {
 	seq    uint64 // live: the sequence number to go on from
 	done   bool
 	warn   string
-	base   *slot               // what it was compared with when another took its place
-	logs   []*analysis.Reading // of an out-of-memory log, in order of OOMs
+	base   *slot // what it was compared with when another took its place
 }
 
 // feed turns bytes that arrive into events: a timeline.Stream that is read as

@@ -54,7 +54,7 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 	}
 	a.key("begin").num(sl.begin(t0, t1)).key("active").num(sl.active(t1))
 	a.key("waited").num(sl.waited(t1))
-	if end := sl.tl.End(); end.Ended && end.Reason != event.EndDone {
+	if end := sl.tl.End(); end.Ended && end.Reason != event.EndDone && sl.origin != "log" {
 		a.key("message").text(end.Text)
 	}
 	var lost int64
@@ -128,10 +128,10 @@ func (sl *slot) waited(end int64) int64 {
 func (sl *slot) state() string {
 	end := sl.tl.End()
 	switch {
+	case end.Ended && end.Reason == event.EndDone && sl.origin == "log":
+		return "text"
 	case end.Ended:
 		return end.Reason.String()
-	case sl.origin == "log":
-		return "out of memory log"
 	case sl.done:
 		return "cut short"
 	}
