@@ -15,16 +15,19 @@ const (
 	dist = "web/assets/dist"
 )
 
-// modules are the browser's programs: the viewer, and what reruns workloads,
-// in a worker of its own. Each has a size budget, compressed: the first picture
-// waits for the viewer only, so that its budget is the tight one; the other
-// carries the whole runtime with its models, and is fetched beside the picture.
+// modules are the browser's programs: the viewer, what reruns workloads and
+// what reads other programs' files, each in a worker of its own. Each has a size
+// budget, compressed: the first picture waits for the viewer only, so that its
+// budget is the tight one; the second carries the whole runtime with its models
+// and is fetched beside the picture, the third comes with the first file that
+// needs it.
 var modules = []struct {
 	file, pkg    string
 	brotli, gzip int
 }{
 	{"tideline.wasm", "./wasm", 900 << 10, 1200 << 10},
 	{"rerun.wasm", "./wasm/rerun/module", 1500 << 10, 2050 << 10},
+	{"reader.wasm", "./wasm/reader/module", 1550 << 10, 2115 << 10},
 }
 
 // cold are the packages that no inner loop of a module lives in. Without
@@ -35,6 +38,9 @@ var cold = []string{
 	"tideline/shared/analysis", "tideline/shared/analysis/cause", "tideline/shared/analysis/finding", "tideline/shared/analysis/input",
 	"tideline/shared/device", "tideline/shared/exec", "tideline/shared/fit", "tideline/shared/ingest/bfclog", "tideline/shared/launch", "tideline/shared/pipeline", "tideline/shared/place",
 	"tideline/shared/program", "tideline/shared/rewrite", "tideline/shared/zoo", "tideline/wasm/bridge", "tideline/wasm/rerun",
+	"tideline/protocol/timeline/text", "tideline/shared/analysis/foreign", "tideline/shared/analysis/profiler", "tideline/shared/analysis/reading",
+	"tideline/shared/ingest", "tideline/shared/ingest/driverlog", "tideline/shared/ingest/ortlog", "tideline/shared/ingest/smilog",
+	"tideline/shared/ingest/steplog", "tideline/shared/ingest/torchlog", "tideline/shared/ingest/xlalog", "tideline/shared/remedy", "tideline/wasm/reader",
 }
 
 // wasm builds the browser's modules into the folder that the page embeds,

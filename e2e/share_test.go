@@ -291,7 +291,7 @@ func TestALogByLink(t *testing.T) {
 	link := sharedByCommand(t, log, a.url, "1h")
 	p := openPage(t, 1280, 800)
 	p.open(link)
-	p.wait("the verdict", `document.querySelector("#run-state").textContent === "out of memory log"`)
+	p.wait("the verdict", `document.querySelector("#run-state").textContent === "out of memory"`)
 	p.settled()
 	if pane := p.text("#pane"); !strings.Contains(pane, "532.88 MiB") {
 		t.Errorf("the page says %q", pane)

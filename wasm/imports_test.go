@@ -61,6 +61,7 @@ func TestTheModuleCarriesNoHeavyPackage(t *testing.T) {
 		t.Error("the viewer carries what only reruns need: that is the second module's")
 	}
 	walk("tideline/wasm/rerun/module", "the rerun module")
+	walk("tideline/wasm/reader/module", "the reader module")
 	if !seen["tideline/wasm/bridge"] || !seen["tideline/shared/store"] {
 		var list []string
 		for p := range seen {

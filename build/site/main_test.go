@@ -13,6 +13,7 @@ var dist = fstest.MapFS{
 	"tideline.wasm":    {Data: []byte("\x00asm one")},
 	"tideline.wasm.br": {Data: []byte("compressed")},
 	"rerun.wasm":       {Data: []byte("\x00asm two")},
+	"reader.wasm":      {Data: []byte("\x00asm three")},
 	"wasm_exec.js":     {Data: []byte("// the loader")},
 	"README":           {Data: []byte("a note")},
 }

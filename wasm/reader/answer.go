@@ -52,6 +52,8 @@ func appendTold(b []byte, in *ingest.Input, events uint64) []byte {
 func appendReading(b []byte, r *reading.Reading) []byte {
 	var f reading.Facts
 	f.Text("name", r.Name)
+	f.Text("kind", r.Kind)
+	f.Int("line", int64(r.Line))
 	f.Text("phrase", reading.Phrase(r.Verdict))
 	var rows []reading.Value
 	for _, row := range r.Rows {

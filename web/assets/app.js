@@ -11,6 +11,7 @@ import { Knobs } from "./knobs.js";
 import { Lanes } from "./lanes.js";
 import * as link from "./link.js";
 import { opening } from "./opening.js";
+import { Reader } from "./reader.js";
 import { Runner } from "./runner.js";
 import { running } from "./running.js";
 import { Sharing } from "./sharing.js";
@@ -22,6 +23,7 @@ const root = document.documentElement;
 class App {
   engine = new Engine();
   runner = new Runner();
+  reader = new Reader();
   hasAgent = root.dataset.agent === "yes";
   view = null; // {t0, t1} in nanoseconds
   span = { t0: 0, t1: 1 }; // of the timeline
@@ -38,6 +40,7 @@ class App {
   runId = ""; // of the agent, when the timeline is one
   library = new Map(); // timelines of this tab: id -> {name, blob}
   blob = null; // what Save writes
+  told = null; // what another program's file means, when the timeline is of one
   linked = false; // the tab is the one that the address bar asked for
   busy = 0;
   reruns = 0;
@@ -158,7 +161,7 @@ class App {
     this.view = this.current = this.base = this.cursor = this.selection = this.hover = null;
     this.live = false;
     this.runId = "";
-    this.blob = null;
+    this.blob = this.told = null;
     this.lanes.key = "";
     $("timeline").hidden = $("inspector").hidden = true;
     $("start").hidden = false;
@@ -259,6 +262,10 @@ class App {
     this.rerunless = log ? "A log has no workload to rerun" : c.origin === "file" && !this.live && !c.settings ? "This file names no workload to rerun" : "";
     $("rerun").disabled = !!this.rerunless;
     $("rerun").title = this.rerunless || "Rerun in the browser (r)";
+    document.querySelector(".desk").toggleAttribute("data-bare", !!this.told?.readings.length && !this.live && this.lanes.list.every((l) => this.moments && l.kind === "sample"));
+    $("tab-reading").hidden = !this.told?.readings.length;
+    this.details.badge("reading", this.told?.readings.length > 1 ? String(this.told.readings.length) : "");
+    if (this.details.tab === "reading" && $("tab-reading").hidden && !this.live) this.details.choose("live");
     this.details.badge("oom", c.ooms ? String(c.ooms) : "");
     $("versus").hidden = !this.base;
     if (this.base) {
@@ -282,8 +289,8 @@ class App {
 
   // identity is where the timeline on screen comes from.
   get identity() {
-    const { runId, localId, blob } = this;
-    return { runId, localId, blob, field: this.sharing.field };
+    const { runId, localId, blob, told } = this;
+    return { runId, localId, blob, told, field: this.sharing.field };
   }
 
   // --- small things

@@ -43,7 +43,7 @@ export function watchButtons(app) {
     app.find($("find-text").value.trim());
   });
   $("paste-form").addEventListener("submit", (e) => {
-    if (e.submitter?.value === "open") app.openLog($("paste-text").value, "pasted log");
+    if (e.submitter?.value === "open") app.openText($("paste-text").value);
   });
 }
 
@@ -68,6 +68,6 @@ export function watchDrops(app) {
   addEventListener("paste", (e) => {
     if (e.target.closest?.("input, textarea")) return;
     const text = e.clipboardData.getData("text/plain");
-    if (text.length > 80) app.openLog(text, "pasted log");
+    if (text.length > 80) app.openText(text);
   });
 }

@@ -4,10 +4,11 @@
 
 import { Findings } from "./findings.js";
 import { Flame } from "./flame.js";
+import * as reading from "./reading.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
-const order = ["live", "flame", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
-const digits = order.filter((tab) => tab !== "flame"); // which has a letter
+const order = ["reading", "live", "flame", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
+const digits = order.filter((tab) => tab !== "flame" && tab !== "reading"); // which have letters
 const sifted = ["live", "flame"]; // the tabs that the filter is about
 
 export class Details {
@@ -121,6 +122,7 @@ export class Details {
     const mine = ++this.wanted;
     const range = app.selection ?? app.view;
     try {
+      if (this.tab === "reading") return reading.show(this.pane, app.told);
       if (this.tab === "findings") return await this.findings.show(this.pane);
       if (this.tab === "flame") {
         const { filter } = this;

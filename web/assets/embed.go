@@ -1,5 +1,5 @@
 // Package assets holds the page's static files: styles, the small hand-written
-// JavaScript, the icon, and, in dist/, what the build makes: the browser's two
+// JavaScript, the icon, and, in dist/, what the build makes: the browser's
 // modules, compressed copies of them, and the toolchain's wasm_exec.js.
 //
 // It only carries bytes; package ui serves them. A fresh clone has an empty

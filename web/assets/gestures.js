@@ -139,6 +139,7 @@ export function watchKeys(app) {
     n: () => app.nextOOM(), N: () => app.nextOOM(-1),
     l: () => app.toggleFollow(),
     g: () => app.details.choose("flame"),
+    e: () => app.details.choose("reading"),
     x: () => app.swap(),
     r: () => app.rerun(), R: () => app.runOnAgent(),
     o: () => $("file").click(),
@@ -174,7 +175,7 @@ export function watchKeys(app) {
       return;
     }
     const run = keys[e.key];
-    if (!run || (!app.view && /^[adwszfpnlg0,.]$|^Arrow/.test(e.key))) return;
+    if (!run || (!app.view && /^[adwszfpnlge0,.]$|^Arrow/.test(e.key))) return;
     e.preventDefault();
     run();
   });

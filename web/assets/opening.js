@@ -5,22 +5,23 @@ import { describe } from "./files.js";
 import { $, bytes, el } from "./words.js";
 
 export const opening = {
-  // openFile opens a timeline or a log; share is the field of the link that it
-  // came by.
+  // openFile opens a file of any kind: timelines here, all others by the reader.
+  // share is the field of the link that it came by.
   async openFile(file, share = "") {
     if (!this.engine.up) return this.toast("The browser module is not running.", true);
     document.documentElement.dataset.idle = "false";
-    const head = new Uint8Array(await file.slice(0, 256).arrayBuffer());
-    const binary = head.some((b) => b === 0);
-    if (!binary) {
-      if (file.size > 64 << 20) return this.toast("This text is larger than 64 MiB: cut it down to the part around the failure.", true);
-      return this.openLog(await file.text(), file.name, share);
-    }
-    await this.load(file, file.name, "", share);
+    const head = String.fromCharCode(...new Uint8Array(await file.slice(0, 5).arrayBuffer()));
+    if (head === "\x89TIDE" || head.startsWith("TDLB")) return this.load(file, file.name, "", share);
+    await this.read(file, file.name, share);
+  },
+
+  openText(text) {
+    return this.openFile(new File([text], "pasted text", { type: "text/plain" }));
   },
 
   // leave lets go of a stream. The run itself goes on at the agent.
-  leave(share = "") {
+  leave(share = "", reading = false) {
+    if (!reading) this.reader.stop();
     this.sharing.cancel();
     this.sharing.field = share;
     this.engine.tell({ t: "unstream" });
@@ -28,12 +29,14 @@ export const opening = {
     this.live = false;
   },
 
-  async load(blob, name, id, share = "") {
-    const before = { runId: this.runId, blob: this.blob };
+  // load opens a timeline; told is what the file meant that it was made of.
+  async load(blob, name, id, share = "", told = null) {
+    const before = { runId: this.runId, blob: this.blob, told: this.told };
     const field = this.sharing.field;
     this.leave(share);
     this.runId = "";
     this.blob = null;
+    this.told = told;
     this.live = true;
     this.follow = true;
     this.current = null;
@@ -41,7 +44,7 @@ export const opening = {
     await this.work(async () => {
       let end;
       try {
-        end = await this.engine.call({ t: "open", slot: 0, name, blob });
+        end = await this.engine.call({ t: "open", slot: 0, name, origin: told?.origin, blob });
       } catch (e) {
         Object.assign(this, before); // what was on screen is still there
         this.sharing.field = field;
@@ -50,7 +53,7 @@ export const opening = {
       this.live = false;
       this.blob = blob;
       this.openMs = performance.now() - this.openedAt;
-      this.keep(id || `file:${name}`, name, blob);
+      this.keep(id || `file:${name}`, name, blob, told);
       if (end.warning) this.toast(end.warning, true);
       this.remember();
       await this.settings();
@@ -59,21 +62,71 @@ export const opening = {
     });
   },
 
-  async openLog(text, name, share = "") {
-    this.leave(share);
+  // read opens another program's file: the reader turns it into a timeline, whose
+  // pieces are shown as they come, and says what it means. What was on screen
+  // stays until the file is understood.
+  async read(blob, name, share = "") {
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    const before = this.identity;
+    const started = performance.now();
+    let began = false;
     await this.work(async () => {
-      const blob = new Blob([text], { type: "text/plain" });
-      const end = await this.engine.call({ t: "log", slot: 0, name, text }).catch(async (e) => {
+      let told;
+      try {
+        told = await this.reader.open(blob, name, {
+          known: ({ origin }) => {
+            began = true;
+            this.leave(share, true);
+            Object.assign(this, { runId: "", blob: null, told: null, live: true, follow: true, current: null, openedAt: started });
+            this.engine.tell({ t: "begin", name, origin });
+          },
+          piece: (bytes) => this.engine.tell({ t: "piece", bytes }, [bytes.buffer]),
+          progress: (share) => this.progress(share),
+          tried: (more) => this.tried(told, more),
+          over: () => this.idle(),
+        });
+      } catch (e) {
+        if (began) await this.takeBack(before);
         throw new Error(await describe(blob, name, e.message));
-      });
-      this.runId = "";
-      this.blob = blob;
-      this.keep(`file:${name}`, name, this.blob);
-      if (end.warning) this.toast(end.warning);
-      this.details.choose("oom");
-      const { t } = await this.engine.ask("next-oom", -1, 1);
-      if (t !== undefined) this.moveCursor(t);
+      }
+      if (!told) return; // something else was opened in the meantime
+      this.live = false;
+      this.told = told;
+      const { blob: made } = await this.engine.call({ t: "done" });
+      this.blob = made;
+      this.openMs = performance.now() - started;
+      this.keep(`file:${name}`, name, made, told);
+      if (told.cut) this.toast(`Not all of it was read: ${told.cut}`, true);
+      this.facts();
+      this.remember();
+      await this.settings();
+      this.restore();
+      await this.firstLook();
     });
+  },
+
+  // firstLook is what is shown of a file at first: what it means, at its failure.
+  async firstLook() {
+    if (this.linked || !this.told.readings.length) return;
+    this.details.choose("reading");
+    if (!this.moments) return;
+    const { t } = await this.engine.ask("next-oom", -1, 1);
+    if (t !== undefined) this.moveCursor(t);
+  },
+
+  // tried takes what other settings came to into what the file means.
+  tried(told, more) {
+    if (!told) return;
+    told.readings = more.readings;
+    if (this.told === told && this.details.tab === "reading") this.details.refresh();
+  },
+
+  // takeBack puts on screen again what a file took the place of that then failed.
+  async takeBack({ field, ...before }) {
+    this.live = false;
+    Object.assign(this, before);
+    this.sharing.field = field;
+    await this.engine.call({ t: "restore" });
   },
 
   pasteDialog() {
@@ -83,16 +136,16 @@ export const opening = {
 
   async save() {
     if (!this.blob) return;
-    const log = this.current.origin === "log";
-    const name = this.current.name.replace(/\.(tideline|txt|log)$/, "").replace(/[^\w.-]+/g, "-") || "run";
-    const a = el("a", { href: URL.createObjectURL(this.blob), download: `${name}.${log ? "txt" : "tideline"}` });
+    const made = this.told && !this.told.own;
+    const name = this.current.name.replace(/\.gz$/, "").replace(/\.(tideline|txt|log|csv|json|pickle|pkl|pb|prof)$/, "").replace(/[^\w.-]+/g, "-") || "run";
+    const a = el("a", { href: URL.createObjectURL(this.blob), download: `${name}.tideline` });
     a.click();
     setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
-    this.toast(`Saved ${a.download}, ${bytes(this.blob.size)}`);
+    this.toast(`Saved ${a.download}, ${bytes(this.blob.size)}${made ? `: ${this.current.name} as a timeline` : ""}`);
   },
 
-  keep(id, name, blob) {
-    this.library.set(id, { name, blob });
+  keep(id, name, blob, told = null) {
+    this.library.set(id, { name, blob, told });
     this.localId = id;
     this.picker();
   },

@@ -25,7 +25,7 @@ export const running = {
     await this.work(async () => {
       this.live = this.local = true;
       this.setRunning(true);
-      this.blob = null;
+      this.blob = this.told = null;
       this.runId = "";
       const started = performance.now();
       try {
@@ -33,7 +33,7 @@ export const running = {
           () => this.engine.tell({ t: "begin", name: title, fresh }),
           (bytes) => this.engine.tell({ t: "piece", bytes }, [bytes.buffer]));
         if (ran.problems || ran.error) {
-          Object.assign(this, { runId: before.runId, blob: before.blob });
+          Object.assign(this, { runId: before.runId, blob: before.blob, told: before.told });
           return this.knobs.problems(ran.problems ?? [{ message: ran.error }]);
         }
         this.live = false;
@@ -100,9 +100,10 @@ export const running = {
     if (kind !== "agent") {
       const local = this.library.get(value);
       if (!local) return;
-      if (local.blob.type === "text/plain") return this.openLog(await local.blob.text(), local.name);
-      return this.load(local.blob, local.name, value);
+      return this.load(local.blob, local.name, value, "", local.told);
     }
+    this.reader.stop();
+    this.told = null;
     const info = this.agentRuns?.find((r) => r.id === id);
     this.sharing.cancel();
     this.sharing.field = "";
@@ -186,7 +187,7 @@ export const running = {
     if (!this.base || this.live) return;
     this.current = null;
     const mine = this.identity;
-    const { field = "", ...other } = this.other ?? { runId: "", localId: "", blob: null };
+    const { field = "", ...other } = this.other ?? { runId: "", localId: "", blob: null, told: null };
     Object.assign(this, other);
     this.sharing.field = field;
     this.other = mine;

@@ -123,7 +123,7 @@ export class Sharing {
     if (!options.some(([s]) => s === usual)) options.push([usual, "The service’s usual time"]);
     $("k-share-expiry").replaceChildren(...options.map(([s, name]) => el("option", { value: s, selected: s === usual }, name)));
     $("share-key-row").hidden = !this.limits.upload_key;
-    $("share-what").textContent = `${app.current?.name ?? "Timeline"}, ${bytes(app.blob.size)}`;
+    $("share-what").textContent = `${app.current?.name ?? "Timeline"}${app.told && !app.told.own ? " as a timeline" : ""}, ${bytes(app.blob.size)}`;
     this.#state(this.#made.get(app.blob) ?? null);
     $("share-dialog").showModal();
     (this.#made.get(app.blob) ? $("share-link") : $("k-share-expiry")).focus();

@@ -91,9 +91,9 @@ const commands = {
 
   // open reads a file in pieces, so that the first picture comes early and the
   // tab never holds the file twice.
-  async open({ id, slot, name, blob }) {
+  async open({ id, slot, name, origin, blob }) {
     const mine = begin(id);
-    ask(`reset\t${slot}\t${name}\tfile`);
+    ask(`reset\t${slot}\t${name}\t${origin ?? "file"}`);
     const size = blob.size;
     const piece = 2 << 20;
     const read = (at) => (at < size ? blob.slice(at, at + piece).arrayBuffer() : null);
@@ -117,19 +117,21 @@ const commands = {
     finish(mine, { ...end, blob });
   },
 
-  log({ id, slot, name, text }) {
-    const answer = JSON.parse(m.text(m.call.tl_log(slot, m.writeText(`${name.replaceAll("\n", " ")}\n${text}`))));
-    if (answer.error) return post({ t: "failed", id, error: answer.error });
-    grown(true);
-    post({ t: "answer", id, answer });
-  },
-
-  // begin makes room for a rerun, whose bytes come in pieces from the other
-  // worker until done.
-  begin({ name, fresh }) {
+  // begin makes room for a rerun, or for what is read of another program's file
+  // where origin says what of. Its bytes come in pieces from another worker until
+  // done.
+  begin({ name, fresh, origin }) {
     if (job) job.cancelled = true;
     rerun = [];
-    ask(`rerun\t${name}\t${fresh ? "fresh" : ""}`);
+    ask(origin ? `reset\t0\t${name.replace(/[\t\n]/g, " ")}\t${origin}` : `rerun\t${name}\t${fresh ? "fresh" : ""}`);
+  },
+
+  // restore brings back what begin took the place of, when nothing came of it.
+  restore({ id }) {
+    rerun = null;
+    ask("restore\t0");
+    grown(true);
+    post({ t: "answer", id, answer: {} });
   },
 
   piece({ bytes }) {

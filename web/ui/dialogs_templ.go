@@ -90,7 +90,11 @@ func dialogs() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = key("Open, paste a log", "O", "V").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = key("Open, paste a text", "O", "V").Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = key("What the opened file says", "E").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -110,7 +114,7 @@ func dialogs() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</dl></div><p class=\"hint\">Drag on a lane to select, click to set the cursor, wheel to zoom, Shift and drag (or one finger) to pan. Each lane has a table twin under “Lane as table”.</p></form></dialog> <dialog id=\"paste-dialog\" class=\"dialog\" aria-labelledby=\"paste-title\"><form method=\"dialog\" id=\"paste-form\"><header><h2 id=\"paste-title\">Paste an out-of-memory log</h2><button class=\"ghost\" value=\"cancel\" aria-label=\"Close\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</dl></div><p class=\"hint\">Drag on a lane to select, click to set the cursor, wheel to zoom, Shift and drag (or one finger) to pan. Each lane has a table twin under “Lane as table”.</p></form></dialog> <dialog id=\"paste-dialog\" class=\"dialog\" aria-labelledby=\"paste-title\"><form method=\"dialog\" id=\"paste-form\"><header><h2 id=\"paste-title\">Paste what was printed</h2><button class=\"ghost\" value=\"cancel\" aria-label=\"Close\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -118,7 +122,7 @@ func dialogs() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</button></header><label for=\"paste-text\" class=\"hint\">The part from “ran out of memory trying to allocate” on, as printed by TensorFlow or JAX. A cut log is fine: you are told what it can and cannot show.</label> <textarea id=\"paste-text\" rows=\"14\" spellcheck=\"false\" placeholder=\"2023-05-11 10:21:07.316384: W tensorflow/tsl/framework/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory …\"></textarea><footer><button value=\"cancel\">Cancel</button> <button class=\"primary\" value=\"open\" id=\"paste-open\">Explain</button></footer></form></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</button></header><label for=\"paste-text\" class=\"hint\">An out-of-memory text of TensorFlow, JAX, XLA, PyTorch or ONNX Runtime, a memory summary, an RMM log, __LOG_MEMORY__ lines, output of nvidia-smi, or memory figures printed per step; several of them, and other lines between. A cut text is fine: you are told what it can and cannot show.</label> <textarea id=\"paste-text\" rows=\"14\" spellcheck=\"false\" placeholder=\"2023-05-11 10:21:07.316384: W tensorflow/tsl/framework/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory …\"></textarea><footer><button value=\"cancel\">Cancel</button> <button class=\"primary\" value=\"open\" id=\"paste-open\">Explain</button></footer></form></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -155,7 +159,7 @@ func key(what string, keys ...string) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(k)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/dialogs.templ`, Line: 60, Col: 12}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `dialogs.templ`, Line: 61, Col: 12}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -173,7 +177,7 @@ func key(what string, keys ...string) templ.Component {
 		var templ_7745c5c3_Var4 string
 		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(what)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/dialogs.templ`, Line: 63, Col: 12}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `dialogs.templ`, Line: 64, Col: 12}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {

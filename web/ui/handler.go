@@ -21,7 +21,7 @@ type Options struct {
 	Module bool // the browser modules are there; Handler finds out by itself
 	Share  Share
 
-	// Dist holds tideline.wasm, rerun.wasm and wasm_exec.js; nil takes what was
+	// Dist holds tideline.wasm, rerun.wasm, reader.wasm and wasm_exec.js; nil takes what was
 	// embedded.
 	Dist fs.FS
 }
@@ -50,7 +50,7 @@ func Handler(o Options) http.Handler {
 		o.Dist, _ = fs.Sub(assets.Dist, "dist") // cannot fail: the folder is embedded by name
 	}
 	o.Module = true
-	for _, name := range []string{"tideline.wasm", "rerun.wasm", "wasm_exec.js"} {
+	for _, name := range []string{"tideline.wasm", "rerun.wasm", "reader.wasm", "wasm_exec.js"} {
 		if _, err := fs.Stat(o.Dist, name); err != nil {
 			o.Module = false
 		}

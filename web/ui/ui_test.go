@@ -39,6 +39,7 @@ var built = fstest.MapFS{
 	"tideline.wasm.br": {Data: []byte("brotli")},
 	"tideline.wasm.gz": {Data: []byte("gzip")},
 	"rerun.wasm":       {Data: []byte("\x00asm second")},
+	"reader.wasm":      {Data: []byte("\x00asm third")},
 	"wasm_exec.js":     {Data: []byte("// loader")},
 }
 

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"tideline/protocol/event"
+	"tideline/protocol/eventhash"
+	"tideline/shared/golden"
+	"tideline/shared/ingest"
+)
+
+// opened uploads a file and waits for what the page says of it.
+func (p *page) opened(file string) {
+	p.t.Helper()
+	p.do("forget", chromedp.Evaluate[chromedp.Void](`tideline.told = null; document.querySelector("#toast").textContent = ""`))
+	p.upload(file)
+	p.wait("an answer to "+file, `tideline.told || document.querySelector("#toast").classList.contains("bad")`)
+	p.settled()
+}
+
+func caseFile(t *testing.T, id, name string) string {
+	t.Helper()
+	return filepath.Join(golden.Cases(t), id, name)
+}
+
+// TestOpensWhatPeopleHave: files of every family, one after the other in one
+// tab, packed ones too; each shows what the command says of it.
+func TestOpensWhatPeopleHave(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1440, 900)
+	p.open(a.url)
+	for _, c := range []struct {
+		name, file string
+		zip        bool
+		lanes      bool // a picture is expected
+	}{
+		{"bfc", caseFile(t, "05-tf-bfc-2023-cifar-fragmented", "input.log"), false, true},
+		{"xla", caseFile(t, "09-jax-2024-dot-needs-2-gib", "input.log"), false, false},
+		{"torch", caseFile(t, "19-torch-2025-three-processes", "input.txt"), false, false},
+		{"snapshot", caseFile(t, "24-torch-snapshot-2025-small-model", "snapshot.pickle"), false, true},
+		{"snapshot-gzip", caseFile(t, "24-torch-snapshot-2025-small-model", "snapshot.pickle"), true, true},
+		{"rmm", caseFile(t, "27-rmm-2019-old-columns", "rmm.csv"), false, true},
+		{"smi", caseFile(t, "29-smi-2019-held-but-no-process", "smi.txt"), false, false},
+		{"xplane", caseFile(t, "34-tf-xspace-2020-alexnet-step", "*.pb"), false, true},
+		{"pprof", caseFile(t, "37-jax-device-memory-pprof", "*.prof"), false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list, _ := filepath.Glob(c.file)
+			if len(list) == 0 {
+				files, _ := filepath.Glob(filepath.Join(filepath.Dir(c.file), "*"))
+				t.Fatalf("%s is not there, but %v", c.file, files)
+			}
+			b, err := os.ReadFile(list[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := ingest.Open(filepath.Base(list[0]), bytes.NewReader(b), ingest.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.zip {
+				b = packed(t, b)
+			}
+			p.t = t
+			file := filepath.Join(t.TempDir(), c.name)
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.opened(file)
+			pane := p.text("#pane")
+			for _, r := range in.Readings {
+				for _, want := range append([]string{r.Name, r.Why}, r.Next...) {
+					if want := strings.Join(strings.Fields(want), " "); !strings.Contains(pane, want) {
+						t.Errorf("%s: the page does not say %q, but %q", c.name, want, pane)
+					}
+				}
+				for _, row := range r.Rows {
+					if row.Value != "" && !strings.Contains(pane, row.Value) {
+						t.Errorf("%s: the page does not say %s %q", c.name, row.Label, row.Value)
+					}
+				}
+			}
+			p.name = "Opening-" + c.name
+			if c.lanes {
+				p.pictured("opened")
+			} else {
+				p.screenshot("opened")
+			}
+			if saved, want := p.save(), eventsOf(t, in); !c.zip || want != 0 {
+				if got, _, _ := hashOf(t, saved); got != want {
+					t.Errorf("%s: another timeline was saved than the command makes", c.name)
+				}
+			}
+		})
+	}
+	p.t = t
+	p.quiet()
+}
+
+func packed(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return z.Bytes()
+}
+
+// eventsOf is the hash of an input's timeline.
+func eventsOf(t *testing.T, in *ingest.Input) uint64 {
+	t.Helper()
+	strs := new(event.Strings)
+	h := eventhash.New(strs)
+	if err := in.Emit(strs, h); err != nil {
+		t.Fatal(err)
+	}
+	return h.Sum64()
+}
+
+// TestWhatDoesNotOpenLeavesThePage: the reader's words, and what was there stays.
+func TestWhatDoesNotOpenLeavesThePage(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.open(a.url)
+	p.opened(caseFile(t, "27-rmm-2019-old-columns", "rmm.csv"))
+	name, lanes := p.text("#run-picker"), p.text("#lanes")
+	for _, c := range []struct{ name, file, says string }{
+		{"garbage.bin", "\x00\x01\x02\x03garbage", "garbage.bin is binary data; expected"},
+		{"notes.txt", "nothing about memory is in here\n", "no out-of-memory text"},
+		{"empty.log", "", "empty.log is an empty file"},
+		{"evil.pickle", "\x80\x02cos\nsystem\nU\x02ls\x85R.", "REDUCE on os.system refused"},
+		{"bomb.gz", string(packed(t, packed(t, []byte("x")))), "compressed twice"},
+		{"job.yaml", "model: resnet50\nbatch: 8\n", "tideline run job.yaml"},
+		{"cut.txt", "# tideline text 1\n0 device-facts text=\"kind=gpu\\n\"\nnonsense\n", "nonsense"},
+	} {
+		file := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.do("forget", chromedp.Evaluate[chromedp.Void](`document.querySelector("#toast").classList.remove("bad")`))
+		p.upload(file)
+		p.wait("the refusal of "+c.name, `document.querySelector("#toast").classList.contains("bad")`)
+		p.settled()
+		if said := p.text("#toast"); !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, said, c.says)
+		}
+		if p.text("#run-picker") != name || p.text("#lanes") != lanes || p.text("#tab-reading") == "MISSING" {
+			t.Errorf("%s took the place of what was on screen: %s", c.name, p.text("#run-picker"))
+		}
+	}
+	p.screenshot("refused")
+	if !eval[bool](p, `!document.querySelector("#tab-reading").hidden && !document.querySelector("#save").disabled`) {
+		t.Error("what the file before said is gone")
+	}
+}
+
+// TestPastedTextIsReadByItsPieces: two reports in one text, by the keyboard.
+func TestPastedTextIsReadByItsPieces(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.dark()
+	p.open(a.url)
+	var text bytes.Buffer
+	for _, f := range []string{caseFile(t, "17-torch-2023-others-hold-the-card", "input.txt"), caseFile(t, "29-smi-2019-held-but-no-process", "smi.txt")} {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(append(b, '\n'))
+	}
+	p.do("open the dialog", chromedp.KeyEvent("v"))
+	p.wait("the dialog", `document.querySelector("#paste-dialog").open`)
+	p.screenshot("dialog")
+	p.do("paste", chromedp.SetValue(chromedp.CSS("#paste-text"), text.String()))
+	p.click("#paste-open")
+	p.wait("two readings", `document.querySelectorAll("#pane article.reading").length === 2`)
+	p.settled()
+	if tab := p.text("#tab-reading"); !strings.HasSuffix(tab, "2") {
+		t.Errorf("the tab says %q", tab)
+	}
+	p.screenshot("two")
+	p.do("another tab and back", chromedp.KeyEvent("9"))
+	p.idle()
+	p.do("back", chromedp.KeyEvent("e"))
+	p.wait("the readings again", `document.querySelectorAll("#pane article.reading").length === 2`)
+	p.quiet()
+}

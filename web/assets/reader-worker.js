@@ -1,0 +1,87 @@
+// The third worker: it reads the files of other programs, in pieces as they
+// come from the disk, and hands out the timeline in pieces as it grows, then
+// what the file means. It is started with the first such file.
+
+import { Module } from "./module.js";
+
+let m = null;
+let job = null; // the file that is being read
+
+const post = (message, transfer) => self.postMessage(message, transfer || []);
+const told = () => JSON.parse(m.text(m.call.tl_told()));
+
+// What the module waits for, as package reader numbers it.
+const [, hungry, known, full, complete, busy, tried, failed] = Array(8).keys();
+
+// breathe lets waiting messages in, such as one that gives the file up.
+const channel = new MessageChannel();
+const waiting = [];
+channel.port1.onmessage = () => waiting.shift()?.();
+const breathe = () => new Promise((r) => {
+  waiting.push(r);
+  channel.port2.postMessage(0);
+});
+
+function hand(id) {
+  const n = m.call.tl_drain();
+  if (n === 0) return;
+  const bytes = m.answer(n).slice();
+  post({ t: "piece", id, bytes }, [bytes.buffer]);
+}
+
+const pieceBytes = 1 << 20;
+
+async function open({ id, name, blob }) {
+  const mine = (job = {});
+  const read = (at) => (at < blob.size ? blob.slice(at, at + pieceBytes).arrayBuffer() : null);
+  let at = 0;
+  let next = read(0);
+  let breath = performance.now();
+  let state = m.call.tl_start(m.writeText(name));
+  for (;;) {
+    if (state === hungry) {
+      const bytes = new Uint8Array((await next) ?? 0);
+      if (job !== mine) break;
+      at += bytes.length;
+      next = read(at); // comes in while this piece is read
+      state = m.call.tl_feed(m.write(bytes), at >= blob.size ? 1 : 0);
+      post({ t: "progress", id, share: at / blob.size });
+      continue;
+    }
+    if (state === failed) return post({ t: "failed", id, error: m.text(m.call.tl_told()) });
+    if (state === known) post({ t: "known", id, known: told() });
+    if (state === full || state === complete) hand(id);
+    if (state === complete) post({ t: "answer", id, answer: told() });
+    if (state === tried) post({ t: "tried", id, answer: told() });
+    if (![known, full, complete, busy].includes(state)) break;
+    if (state !== busy || performance.now() - breath > 25) {
+      await breathe();
+      if (job !== mine) break;
+      breath = performance.now();
+    }
+    state = m.call.tl_work();
+  }
+  if (job === mine) job = null;
+  post({ t: "over", id, heap: m.call.mem.buffer.byteLength });
+}
+
+self.onmessage = async ({ data }) => {
+  if (data.t === "stop") {
+    job = null;
+    return;
+  }
+  try {
+    if (!m) throw new Error("the module is not running");
+    await open(data);
+  } catch (e) {
+    post({ t: "failed", id: data.id, error: e.message });
+  }
+};
+
+Module.start("./reader.wasm", (why) => {
+  m = null;
+  post({ t: "dead", why });
+}).then((module) => {
+  m = module;
+  post({ t: "ready" });
+}, (e) => post({ t: "dead", why: e.message, boot: true }));
