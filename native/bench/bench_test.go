@@ -90,7 +90,7 @@ var sink []byte
 
 func TestFiguresOfWebAssembly(t *testing.T) {
 	w := newWASM([]string{"node"})
-	for _, out := range []string{"a, b\t20.50\nc\t7\n", "a, b\t10.25\nc\t9\n"} {
+	for _, out := range []string{"a, b\t4\t30\t52\nc\t1\t7\n", "a, b\t4\t40\t11\nc\t1\t9\n"} {
 		if err := w.read([]byte(out)); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestFiguresOfWebAssembly(t *testing.T) {
 	if len(lines) != 1 || lines[0].Nanos != 10.25 || lines[0].Ratio != 2.5 || lines[0].Note != "0.40 of the native speed" || lines[0].Group != wasmGroup {
 		t.Errorf("%+v", lines)
 	}
-	for _, out := range []string{"no tab", "a\tfast", "a\t0", "a\tNaN"} {
+	for _, out := range []string{"no tab", "a\t5", "a\tfast\t4", "a\t0\t3", "a\t3\t-1", "a\t3\tNaN"} {
 		if err := newWASM(nil).read([]byte(out)); err == nil {
 			t.Errorf("%q was taken", out)
 		}

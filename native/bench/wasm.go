@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"tideline/shared/yardstick"
 )
 
 // wasmGroup is the group of the figures of WebAssembly.
@@ -18,13 +20,16 @@ const wasmGroup = "WebAssembly"
 type wasm struct {
 	command []string
 	names   []string // in the order in which they came
-	nanos   map[string]float64
+	watches map[string]*yardstick.Stopwatch
+	nanos   map[string]float64 // for one unit
 	rounds  int
 }
 
-func newWASM(command []string) *wasm { return &wasm{command: command, nanos: map[string]float64{}} }
+func newWASM(command []string) *wasm {
+	return &wasm{command: command, watches: map[string]*yardstick.Stopwatch{}, nanos: map[string]float64{}}
+}
 
-// round lets the process measure once; the quietest round of each task counts.
+// round lets the process measure once; each stretch counts at its quietest.
 func (w *wasm) round(ctx context.Context) error {
 	if len(w.command) == 0 {
 		return nil
@@ -40,21 +45,29 @@ func (w *wasm) round(ctx context.Context) error {
 	return w.read(out)
 }
 
-// read takes the figures of a round: a line is a name, a tab, and nanoseconds.
+// read takes the figures of a round: a line is a name, how many units it is,
+// and the nanoseconds of its stretches, with tabs between them.
 func (w *wasm) read(out []byte) error {
 	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
-		name, number, ok := strings.Cut(s.Text(), "\t")
-		nanos, err := strconv.ParseFloat(number, 64)
-		if !ok || err != nil || !(nanos > 0) {
-			return fmt.Errorf("measure WebAssembly: %q is no name, tab and nanoseconds", s.Text())
+		cells := strings.Split(s.Text(), "\t")
+		numbers := make([]int64, len(cells))
+		bad := len(cells) < 3
+		for i := 1; i < len(cells); i++ {
+			n, err := strconv.ParseInt(cells[i], 10, 64)
+			numbers[i], bad = n, bad || err != nil || n < 0 || n == 0 && i == 1
 		}
-		best, known := w.nanos[name]
-		if !known {
+		if bad {
+			return fmt.Errorf("measure WebAssembly: %q is no name, number of units and nanoseconds", s.Text())
+		}
+		name := cells[0]
+		watch := w.watches[name]
+		if watch == nil {
 			w.names = append(w.names, name)
+			watch = yardstick.NewStopwatch(clock)
+			w.watches[name] = watch
 		}
-		if !known || nanos < best {
-			w.nanos[name] = nanos
-		}
+		watch.Keep(numbers[2:])
+		w.nanos[name] = float64(watch.Quietest()) / float64(numbers[1])
 	}
 	return nil
 }

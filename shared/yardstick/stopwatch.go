@@ -37,12 +37,26 @@ func (w *Stopwatch) Run(t *Task) (nanos int64, err error) {
 func (w *Stopwatch) keep() {
 	d := w.now() - w.began
 	w.total += d
-	if w.next == len(w.best) {
-		w.best = append(w.best, d)
-	}
-	w.best[w.next] = min(w.best[w.next], d)
+	w.shorten(w.next, d)
 	w.next++
 	w.began = w.now()
+}
+
+func (w *Stopwatch) shorten(k int, nanos int64) {
+	if k == len(w.best) {
+		w.best = append(w.best, nanos)
+	}
+	w.best[k] = min(w.best[k], nanos)
+}
+
+// Stretches are the shortest times, in nanoseconds, in the order of the run.
+func (w *Stopwatch) Stretches() []int64 { return w.best }
+
+// Keep takes what another stopwatch measured of the same task.
+func (w *Stopwatch) Keep(stretches []int64) {
+	for k, d := range stretches {
+		w.shorten(k, d)
+	}
 }
 
 // Quietest is what the task takes while the machine does nothing else, in

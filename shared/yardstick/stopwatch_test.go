@@ -2,6 +2,7 @@ package yardstick_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"tideline/shared/yardstick"
@@ -28,6 +29,10 @@ func TestStopwatchKeepsTheShortestOfEachStretch(t *testing.T) {
 	}
 	if got := w.Quietest(); got != 5+6+7 {
 		t.Errorf("the quietest is %d, want 18", got)
+	}
+	w.Keep([]int64{9, 2, 7})
+	if got := w.Stretches(); !slices.Equal(got, []int64{5, 2, 7}) || w.Quietest() != 14 {
+		t.Errorf("with those of another stopwatch: %d", got)
 	}
 }
 

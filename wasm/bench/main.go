@@ -1,7 +1,8 @@
 //go:build js && wasm
 
-// Command bench times the core's tasks once and prints, for each, its name, a
-// tab, and the nanoseconds of one unit. It is WebAssembly for Node: the native
+// Command bench times the core's tasks and prints, for each, a line of its name,
+// how many units it is, and the nanoseconds of each of its stretches, with tabs
+// between them. It is WebAssembly for Node: the native
 // "tideline bench" runs it beside its own rounds. Nothing of it is in the page.
 package main
 
@@ -55,7 +56,11 @@ func measure() error {
 			}
 			spent += time.Duration(took)
 		}
-		fmt.Printf("%s\t%.2f\n", t.Name, float64(watch.Quietest())/float64(t.N))
+		fmt.Printf("%s\t%d", t.Name, t.N)
+		for _, nanos := range watch.Stretches() {
+			fmt.Printf("\t%d", nanos)
+		}
+		fmt.Println()
 	}
 	return nil
 }
