@@ -88,13 +88,14 @@ func (x *attachCmd) check() (attach.Target, error) {
 func profileReplaceable(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil //nolint:nilerr // not there, or creating it will say what is wrong
+		return nil // not there, or creating it will say what is wrong
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	head, _ := io.ReadAll(io.LimitReader(f, ingest.HeadBytes))
 	switch ingest.Recognise(head) {
 	case ingest.Empty, ingest.XSpace, ingest.Timeline, ingest.GZip:
 		return nil
+	default:
 	}
 	return usage("%s exists and is no profile: choose another name with -o", name)
 }
