@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"tideline/protocol/event"
@@ -109,8 +110,12 @@ type findingCard struct {
 
 // html writes the report as one page.
 func (rep *report) html(w io.Writer, o *Options) error {
+	file := rep.name
+	if !strings.Contains(file, ", ") { // one alone is known by its name; where it lay is nobody's concern
+		file = filepath.Base(file)
+	}
 	p := page{
-		Title: "Memory report: " + rep.name, File: rep.name, Kind: rep.kind, Version: o.Version, Redacted: rep.red != nil,
+		Title: "Memory report: " + file, File: file, Kind: rep.kind, Version: o.Version, Redacted: rep.red != nil,
 		CSS: template.CSS(reportCSS), //nolint:gosec // our own text
 	}
 	hash := sha256.Sum256([]byte(reportCSS))

@@ -368,7 +368,11 @@ func (rep *report) png(theme *draw.Theme, x *pictured) (template.URL, error) {
 	o := picture.Options{W: x.W, H: x.H, T0: x.t0, T1: x.t1 + (x.t1-x.t0)/200 + 1, DPR: 2, Theme: theme}
 	if x.Labels == nil {
 		for _, l := range o.View(rep.tl).Lanes {
-			x.Labels = append(x.Labels, laneLabel{l.Y, rep.laneName(&l)})
+			y := l.Y
+			if l.Kind == draw.MemoryLane {
+				y += 14 // below the line of the limit
+			}
+			x.Labels = append(x.Labels, laneLabel{y, rep.laneName(&l)})
 		}
 	}
 	var b bytes.Buffer
