@@ -96,11 +96,12 @@ func replaysText(w *bufio.Writer, width int, r *common.Reading) {
 	peaksText(w, r.Peaks)
 }
 
-// assumed is what the first trial takes for granted.
+// assumed is what trials of the program's own allocator take for granted; those
+// of others do so as well.
 func assumed(lists ...[]common.Trial) string {
 	for _, l := range lists {
 		for i := range l {
-			if l[i].Assumes != "" {
+			if l[i].Own && l[i].Assumes != "" {
 				return l[i].Assumes
 			}
 		}

@@ -113,9 +113,16 @@ func (t *caching) needs(bytes int64) int64 {
 	return (r + page - 1) / page * page
 }
 
+// maxSmallIdle bounds the pieces that a file can ask for. A segment of small
+// blocks is 2 MiB; runs of expandable ones grow.
+const maxSmallIdle = 4 << 30
+
 // idle are pieces that stand for an idle block of a segment while the state is
 // built up: requests that its pool serves.
 func idle(size int64, large bool, piece func(bytes int64)) {
+	if !large && size > maxSmallIdle {
+		return // no allocator's; a file that claims so is not believed
+	}
 	for ; !large && size > torch.SmallLimit; size -= torch.SmallLimit {
 		piece(torch.SmallLimit)
 	}
