@@ -3,8 +3,10 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"tideline/protocol/eventhash"
 	"tideline/shared/golden"
 	"tideline/shared/ingest"
+	"tideline/shared/ingest/snapshot/synthetic"
 )
 
 // opened uploads a file and waits for what the page says of it.
@@ -194,5 +197,47 @@ func TestPastedTextIsReadByItsPieces(t *testing.T) {
 	p.idle()
 	p.do("back", chromedp.KeyEvent("e"))
 	p.wait("the readings again", `document.querySelectorAll("#pane article.reading").length === 2`)
+	p.quiet()
+}
+
+// TestOpenSnapshot opens a memory snapshot and looks at how long its picture
+// takes. TIDELINE_SNAPSHOT_REQUESTS sets how many allocations and frees it has.
+func TestOpenSnapshot(t *testing.T) {
+	requests := 10_000
+	if s := os.Getenv("TIDELINE_SNAPSHOT_REQUESTS"); s != "" {
+		var err error
+		if requests, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("TIDELINE_SNAPSHOT_REQUESTS is %q, not a number", s)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "made-up.pickle")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := synthetic.Write(f, synthetic.Shape{Requests: requests})
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.open(a.url)
+	eval[bool](p, `(tideline.engine.addEventListener("grown", () => tideline.grownMs ??= performance.now() - tideline.openedAt), true)`)
+	for i := range 3 {
+		eval[bool](p, `(delete tideline.grownMs, delete tideline.firstPictureMs, true)`)
+		before := workerCPU()
+		p.upload(path)
+		p.wait("the picture", `tideline.firstPictureMs`)
+		worked := workerCPU() - before
+		p.settled()
+		p.wait("the reading", `document.querySelector("#pane article.reading")`)
+		t.Logf("opening %d: %d requests, %d entries, %d bytes, %d events: first data %.0f ms, whole picture %.0f ms, workers' CPU %v", i+1, requests, entries, st.Size(),
+			eval[int](p, `tideline.current.events`), eval[float64](p, `tideline.grownMs`), eval[float64](p, `tideline.firstPictureMs`), worked)
+	}
+	p.pictured("snapshot")
 	p.quiet()
 }

@@ -7,6 +7,7 @@ const root = document.documentElement;
 
 export function watchButtons(app) {
   const on = (id, f) => $(id).addEventListener("click", f);
+  $("file").addEventListener("click", () => app.reader.warm());
   on("open", () => $("file").click());
   on("start-open", () => $("file").click());
   on("paste", () => app.pasteDialog());
@@ -51,7 +52,9 @@ export function watchDrops(app) {
   let depth = 0;
   const files = (e) => [...(e.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragenter", (e) => {
-    if (files(e)) $("drop").hidden = !++depth;
+    if (!files(e)) return;
+    app.reader.warm();
+    $("drop").hidden = !++depth;
   });
   addEventListener("dragleave", (e) => {
     if (files(e)) $("drop").hidden = !(depth = Math.max(0, depth - 1));

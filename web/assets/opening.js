@@ -130,6 +130,7 @@ export const opening = {
   },
 
   pasteDialog() {
+    this.reader.warm();
     $("paste-text").value = "";
     $("paste-dialog").showModal();
   },

@@ -1,6 +1,6 @@
 // Reader is the page's side of the third worker, which reads the files of other
-// programs. It is started with the first such file, and ends after a large one,
-// whose memory it would keep.
+// programs. It is started when the first such file seems to come, and ends after
+// a large one, whose memory it would keep.
 
 const heavy = 128 << 20; // bytes
 
@@ -48,6 +48,11 @@ export class Reader {
       };
     });
     return this.#ready;
+  }
+
+  // warm starts the worker before there is a file, when one seems to come.
+  warm() {
+    this.#start().catch(() => {}); // said when a file needs it
   }
 
   #end() {
