@@ -342,3 +342,33 @@ func TestStateAndTailMostlyAgreeWithTheWholeHistory(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// The device has room, and the request is refused: a fraction limits the process.
+func TestALimitBelowTheDeviceIsFound(t *testing.T) {
+	h := torch.NewHistory(1 << 20)
+	a, err := torch.New(torch.NewDevice(alloc.NewCard(1000*mib), 0), torch.Options{Fraction: 0.5, Tracer: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		if _, ok := a.AllocateOn(torch.Request{Bytes: 50 * mib}); !ok {
+			t.Fatal(a.Failure())
+		}
+	}
+	if _, ok := a.AllocateOn(torch.Request{Bytes: 60 * mib}); ok {
+		t.Fatal("served")
+	}
+	o := Torch(&Recorded{Segments: a.Snapshot(), Trace: h.Entries()}, Options{})
+	x := find(&o, "torch.cuda.set_per_process_memory_fraction(1.0)")
+	if x == nil || !x.Serves || x.Spare != (1000-450-60)*mib || !strings.Contains(o.Replayed, "a limit refused it") {
+		t.Errorf("%+v", o)
+	}
+	for _, y := range o.Trials {
+		if y.Serves && y.Setting != x.Setting {
+			t.Errorf("%+v", y)
+		}
+	}
+	if find(&o, "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8") == nil {
+		t.Errorf("%+v", o.Trials)
+	}
+}
