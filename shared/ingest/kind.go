@@ -11,8 +11,9 @@ import (
 // Kind is what a file is.
 type Kind uint8
 
-// The kinds. Only those up to Log can be opened at present; the others are
-// recognised so that a refusal can say what came instead.
+// The kinds. Open reads timelines, logs, pickles, JSON, XSpaces and, where it is a
+// profile, Binary, gzip taken off; the others are recognised so that a refusal
+// can say what came instead.
 const (
 	Unrecognised Kind = iota
 	Timeline          // our own .tideline
@@ -192,5 +193,5 @@ func (e *UnsupportedError) Error() string {
 	if e.Detail != "" {
 		s += ", but there is " + e.Detail
 	}
-	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, or memory figures printed per step"
+	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a Chrome trace, or a pprof profile"
 }

@@ -29,6 +29,16 @@ func (sl *slot) listed(t int64) bool {
 	return n < len(list) && list[n].Pool >= 0 && list[n].Pool < len(sl.tl.Pools()) && !partial(sl.tl.Pools()[list[n].Pool])
 }
 
+// recall notices that a timeline was made of a log, of which it was saved: its
+// times are made up all the same.
+func (sl *slot) recall() {
+	for _, p := range sl.tl.Pools() {
+		if sl.origin == "file" && p.Facts.Text(analysis.FormatKey) != "" {
+			sl.origin = "log"
+		}
+	}
+}
+
 // partial reports whether a pool's blocks are not all told.
 func partial(p *store.Pool) bool { return p.Facts.Text(analysis.PartialKey) == "true" }
 

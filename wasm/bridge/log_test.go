@@ -34,6 +34,11 @@ MaxAllocSize:                  1048576
 // failures it tells.
 func openLog(t *testing.T, s *Session, name, text string) int {
 	t.Helper()
+	return openLogAs(t, s, name, text, "log")
+}
+
+func openLogAs(t *testing.T, s *Session, name, text, origin string) int {
+	t.Helper()
 	in, err := ingest.Open(name, strings.NewReader(text), ingest.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +49,7 @@ func openLog(t *testing.T, s *Session, name, text string) int {
 	if err := errors.Join(in.Emit(strs, w), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, s, "reset\t0\t"+name+"\tlog")
+	ask(t, s, "reset\t0\t"+name+"\t"+origin)
 	if err := s.Feed(Current, file.Bytes()); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +105,15 @@ func TestALogShowsItsHoleAndAdviceAndNoTimes(t *testing.T) {
 		if note := d["note"].(string); strings.Contains(note, " at ") || strings.HasSuffix(note, "s") {
 			t.Errorf("%s tells a time: %q", tab, note)
 		}
+	}
+}
+
+// A log that was saved as a timeline is still one.
+func TestASavedLogHasNoTimesEither(t *testing.T) {
+	s := NewSession()
+	openLogAs(t, s, "x.tideline", dump, "file")
+	if got := s.slots[Current].origin; got != "log" {
+		t.Errorf("it is a %s", got)
 	}
 }
 

@@ -125,6 +125,7 @@ func (s *Session) finish(n int) {
 		return
 	}
 	s.kept[n] = nil
+	sl.recall()
 	s.out.open().key("events").num(sl.tl.Events())
 	if sl.warn != "" {
 		s.out.key("warning").text(sl.warn)
