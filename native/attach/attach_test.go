@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 
+	"tideline/native/attach/answer"
 	"tideline/native/attach/testserver"
 )
 
@@ -227,7 +226,7 @@ func TestAServerElsewhereThatOnlyWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = new(profileAnswer).capture(Target{"gpu7.example", 6009}, &Options{}, f, &profileRequest{session: "now"})
+	_, err = capture(new(answer.Profile), Target{"gpu7.example", 6009}, &Options{}, f, &profileRequest{session: "now"})
 	if err == nil || !strings.Contains(err.Error(), remoteFolder+"/now on its own machine") {
 		t.Error(err)
 	}
@@ -299,46 +298,6 @@ func TestTargets(t *testing.T) {
 	if (Target{"gpu7.example", 1}).local() || (Target{"10.0.0.1", 1}).local() {
 		t.Error("another machine is local")
 	}
-}
-
-// FuzzAnswer: whatever a server sends, reading it ends, and takes no more than
-// it sent.
-func FuzzAnswer(f *testing.F) {
-	f.Add([]byte("\x38\x01"))
-	f.Add([]byte("\x42\x03abc\x32\x06\x0a\x01n\x12\x01d"))
-	f.Add([]byte("\x42\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
-	f.Add([]byte("\x0b\x0c\x09\x00\x00\x00\x00\x00\x00\x00\x00\x0d\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var a profileAnswer
-		// In pieces, as it comes from the network.
-		data := mem.BufferSlice{mem.SliceBuffer(b[:len(b)/2]), mem.SliceBuffer(b[len(b)/2:])}
-		err := codec{}.Unmarshal(data, &a)
-		total := len(a.space)
-		for _, d := range a.tools {
-			total += len(d.name) + len(d.data)
-		}
-		if total > len(b) {
-			t.Errorf("%d bytes of %d", total, len(b))
-		}
-		// What is wrong at the top for the library that knows the format is
-		// wrong for us.
-		if err == nil {
-			for rest := b; len(rest) > 0; {
-				n, typ, used := protowire.ConsumeTag(rest)
-				if used < 0 {
-					t.Fatalf("a tag that cannot be: %v", protowire.ParseError(used))
-				}
-				rest = rest[used:]
-				if used = protowire.ConsumeFieldValue(n, typ, rest); used < 0 {
-					t.Fatalf("field %d that cannot be: %v", n, protowire.ParseError(used))
-				}
-				rest = rest[used:]
-			}
-		}
-		if m := new(monitorAnswer); codec.Unmarshal(codec{}, data, m) == nil && len(m.text) > len(b) {
-			t.Errorf("%d bytes of %d", len(m.text), len(b))
-		}
-	})
 }
 
 func TestNoFolderCanBeMade(t *testing.T) {

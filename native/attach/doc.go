@@ -9,6 +9,6 @@
 // if not.
 //
 // The messages are put together and taken apart by field number; there is no
-// generated code. What comes back is bounded, and nothing is read of it here:
-// what it means is for the reader.
+// generated code. Answers are taken apart in package answer, bounded, and
+// nothing is read of the profile in them: what it means is for the reader.
 package attach

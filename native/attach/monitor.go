@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"tideline/native/attach/answer"
 )
 
 // Monitor asks the server for a look at its devices over a time: utilisation,
@@ -22,7 +24,7 @@ func Monitor(ctx context.Context, t Target, over time.Duration, level int) (stri
 	defer func() { _ = conn.Close() }() // every answer has been given
 	in, cancel := context.WithTimeout(ctx, o.Duration+o.Grace)
 	defer cancel()
-	var a monitorAnswer
+	var a answer.Monitor
 	err = conn.Invoke(in, monitorName, &monitorRequest{uint64(o.Duration.Milliseconds()), uint64(max(level, 1))}, &a)
 	if status.Code(err) == codes.Unimplemented {
 		return "", &Error{Target: t, Kind: NotProfiler, err: err, Text: "the server tells nothing of its devices: those of programs on TPUs do, those of CPU and GPU programs do not; take a profile instead"}
@@ -30,5 +32,5 @@ func Monitor(ctx context.Context, t Target, over time.Duration, level int) (stri
 	if err != nil {
 		return "", explain(t, &o, folder{}, err)
 	}
-	return a.text, nil
+	return a.Text, nil
 }

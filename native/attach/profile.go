@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"tideline/native/attach/answer"
 )
 
 // Levels say how much the server records.
@@ -103,11 +105,11 @@ func Profile(ctx context.Context, t Target, o Options) (*Capture, error) {
 		host:  strings.NewReplacer(":", "_", "/", "_").Replace(t.String()),
 		tools: []string{"trace_viewer", "memory_profile"},
 	}
-	var a profileAnswer
+	var a answer.Profile
 	if err := call(ctx, conn, &q, &a, o.Duration+o.Grace); err != nil {
 		return nil, explain(t, &o, f, err)
 	}
-	c, err := a.capture(t, &o, f, &q)
+	c, err := capture(&a, t, &o, f, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +146,13 @@ func dial(t Target, o *Options) (*grpc.ClientConn, error) {
 const stopTime = 30 * time.Second
 
 // call lets a server record. The end of ctx ends the recording, not the call.
-func call(ctx context.Context, conn *grpc.ClientConn, q *profileRequest, a *profileAnswer, limit time.Duration) error {
+func call(ctx context.Context, conn *grpc.ClientConn, q *profileRequest, a *answer.Profile, limit time.Duration) error {
 	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		stop, done := context.WithTimeout(in, stopTime)
 		defer done()
-		if err := conn.Invoke(stop, terminateName, &terminateRequest{q.session}, new(terminateAnswer)); err != nil {
+		if err := conn.Invoke(stop, terminateName, &terminateRequest{q.session}, new(answer.Terminate)); err != nil {
 			cancel()
 			return
 		}
@@ -165,14 +167,14 @@ func call(ctx context.Context, conn *grpc.ClientConn, q *profileRequest, a *prof
 }
 
 // capture finds the profile in an answer or where the server wrote it.
-func (a *profileAnswer) capture(t Target, o *Options, f folder, q *profileRequest) (*Capture, error) {
-	if len(a.space) > 0 && !a.empty {
-		return &Capture{Data: a.space, Name: q.host + ".xplane.pb"}, nil
+func capture(a *answer.Profile, t Target, o *Options, f folder, q *profileRequest) (*Capture, error) {
+	if len(a.Space) > 0 && !a.Empty {
+		return &Capture{Data: a.Space, Name: q.host + ".xplane.pb"}, nil
 	}
-	if c := a.bestTool(); c != nil {
+	if c := bestTool(a.Tools); c != nil {
 		return c, nil
 	}
-	if a.empty {
+	if a.Empty {
 		return nil, &Error{Target: t, Kind: Empty, Text: fmt.Sprintf(
 			"nothing was recorded in %v: the program did nothing that its profiler sees; let it train meanwhile, or record longer with --for", o.Duration)}
 	}
@@ -182,11 +184,11 @@ func (a *profileAnswer) capture(t Target, o *Options, f folder, q *profileReques
 // kinds are what can be read of the files that servers made, the best first.
 var kinds = []string{".xplane.pb", ".memory_profile.json.gz", ".trace.json.gz"}
 
-func (a *profileAnswer) bestTool() *Capture {
+func bestTool(tools []answer.Tool) *Capture {
 	for _, k := range kinds {
-		for _, d := range a.tools {
-			if strings.HasSuffix("."+d.name, k) && len(d.data) > 0 {
-				return &Capture{Data: d.data, Name: path.Base(d.name)}
+		for _, d := range tools {
+			if strings.HasSuffix("."+d.Name, k) && len(d.Data) > 0 {
+				return &Capture{Data: d.Data, Name: path.Base(d.Name)}
 			}
 		}
 	}
