@@ -22,6 +22,9 @@ const breathe = () => new Promise((r) => {
   channel.port2.postMessage(0);
 });
 
+// pause leaves the processor to the picture before other settings are tried.
+const pause = () => new Promise((r) => setTimeout(r, 500));
+
 function hand(id) {
   const n = m.call.tl_drain();
   if (n === 0) return;
@@ -55,7 +58,7 @@ async function open({ id, name, blob }) {
     if (state === tried) post({ t: "tried", id, answer: told() });
     if (![known, full, complete, busy].includes(state)) break;
     if (state !== busy || performance.now() - breath > 25) {
-      await breathe();
+      await (state === complete ? pause() : breathe());
       if (job !== mine) break;
       breath = performance.now();
     }
