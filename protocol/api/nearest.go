@@ -10,11 +10,15 @@ func Nearest(word string, known []string) string {
 	best, bestCost := "", (len(w)+1)/3+1
 	for _, k := range known {
 		l := strings.ToLower(k)
-		cost := editDistance(w, l)
+		distance := editDistance(w, l)
+		cost := distance
 		if len(w) >= 2 && (strings.HasPrefix(l, w) || strings.HasPrefix(w, l)) {
 			cost = 0
 		} else if len(w) >= 3 && strings.Contains(l, w) {
 			cost = min(cost, 1)
+		}
+		if distance <= 1 { // a slip is nearer than what merely begins alike
+			cost -= 3 - distance
 		}
 		if cost < bestCost {
 			best, bestCost = k, cost

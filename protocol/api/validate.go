@@ -290,6 +290,9 @@ func (d *Device) validate(p *Problems, path string, known Known) {
 		choice(p, at("allocator"), d.Allocator, known.Allocators...)
 	}
 	for _, o := range d.AllocatorOptions {
+		if len(known.Allocators) > 0 && known.More != nil {
+			break // which knows the options, and says more
+		}
 		if name, _, ok := strings.Cut(o, "="); !ok || name == "" || strings.ContainsAny(o, " \t\r\n") {
 			p.add(at("allocator_options"), quote(o), " is not NAME=VALUE without blanks")
 		}
@@ -353,7 +356,7 @@ func (d *Device) validateParts(p *Problems, at func(string) string) {
 		{"unified", d.Unified},
 		{"reserve_rule", d.ReserveRule != "" && d.ReserveRule != DefaultReserve},
 		{"allocator", d.Allocator != ""},
-		{"allocator_options", len(d.AllocatorOptions) > 0},
+		{"allocator_options", len(d.AllocatorOptions) > 0 && d.Allocator == ""}, // one mistake, told once
 	} {
 		switch {
 		case !x.set:

@@ -70,9 +70,9 @@ func serving(d *api.Device) (*served, error) {
 		return nil, fmt.Errorf("choose an allocator: %w", err)
 	}
 	for _, o := range d.AllocatorOptions {
-		x, err := kinds.ParseSetting(o)
+		x, err := s.kind.ParseExact(o)
 		if err != nil {
-			return nil, fmt.Errorf("set an option of allocator %s: %w", name, err)
+			return nil, err //nolint:wrapcheck // it names the allocator and the option
 		}
 		s.settings = append(s.settings, x)
 	}

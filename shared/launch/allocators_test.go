@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -115,7 +116,7 @@ func TestEveryAllocatorServesARun(t *testing.T) {
 	}
 }
 
-// What an allocator's options cannot be is said with their place.
+// What an allocator's options cannot be is said once, with their place.
 func TestOptionsOfAllocatorsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		d    api.Device
@@ -128,14 +129,18 @@ func TestOptionsOfAllocatorsAreChecked(t *testing.T) {
 		{api.Device{Allocator: "ort", AllocatorOptions: []string{"arena_extend_strategy=doubling"}}, "devices.0.allocator_options", "same_as_requested"},
 		{api.Device{Allocator: "system", AllocatorOptions: []string{"x=1"}}, "devices.0.allocator_options", "it has none"},
 		{api.Device{AllocatorOptions: []string{"growth=true"}}, "devices.0.allocator_options", "field of the device"},
-		{api.Device{AllocatorOptions: []string{"profile"}}, "devices.0.allocator_options", "NAME=VALUE"},
+		{api.Device{AllocatorOptions: []string{"profile"}}, "devices.0.allocator_options", "write profile=VALUE without blanks, VALUE being current"},
+		{api.Device{Allocator: "torch", AllocatorOptions: []string{"expandable_segmets"}}, "devices.0.allocator_options", `did you mean "expandable_segments"? It has max_split_size_mb`},
+		{api.Device{Allocator: "torch", AllocatorOptions: []string{"expandable_segments = true"}}, "devices.0.allocator_options", "write expandable_segments=VALUE without blanks, VALUE being true or false"},
+		{api.Device{Allocator: "system", AllocatorOptions: []string{"=1"}}, "devices.0.allocator_options", "it has none"},
+		{api.Device{Preset: "tpu-v3", Allocator: "torch", AllocatorOptions: []string{"growth"}}, "devices.0.allocator", "for GPUs"},
 	} {
-		w := lenet(func(w *api.Workload) { c.d.Preset = "lab-1g"; w.Devices[0] = c.d })
+		w := lenet(func(w *api.Workload) { c.d.Preset = cmp.Or(c.d.Preset, "lab-1g"); w.Devices[0] = c.d })
 		p := w.Validate(Known())
 		if c.want == "" && len(p) == 0 {
 			continue
 		}
-		if len(p) == 0 || p[0].Path != c.path || !strings.Contains(p[0].Message, c.want) {
+		if len(p) != 1 || p[0].Path != c.path || !strings.Contains(p[0].Message, c.want) {
 			t.Errorf("%+v: %v", c.d, p)
 		}
 	}

@@ -80,14 +80,7 @@ func (k *Kind) configure(settings []Setting) (*config, error) {
 	for _, s := range settings {
 		o := k.option(s.Name)
 		if o == nil {
-			want := "it has none"
-			if len(k.Options) > 0 {
-				want = "it has " + strings.Join(k.optionNames(), ", ")
-				if n := api.Nearest(s.Name, k.optionNames()); n != "" {
-					want = "did you mean " + strconv.Quote(n) + "? It has " + strings.TrimPrefix(want, "it has ")
-				}
-			}
-			return nil, &OptionError{Kind: k.Name, Option: s.Name, Value: s.Value, Want: want, Unknown: true}
+			return nil, &OptionError{Kind: k.Name, Option: s.Name, Value: s.Value, Want: k.has(s.Name), Unknown: true}
 		}
 		if !o.set(c, s.Value) {
 			return nil, &OptionError{Kind: k.Name, Option: s.Name, Value: s.Value, Want: o.Want}
@@ -100,6 +93,32 @@ func (k *Kind) configure(settings []Setting) (*config, error) {
 func (k *Kind) Check(settings []Setting) error {
 	_, err := k.configure(settings)
 	return err
+}
+
+// has says which options there are for one that there is not.
+func (k *Kind) has(name string) string {
+	if len(k.Options) == 0 {
+		return "it has none"
+	}
+	list := strings.Join(k.optionNames(), ", ")
+	if n := api.Nearest(name, k.optionNames()); n != "" {
+		return "did you mean " + strconv.Quote(n) + "? It has " + list
+	}
+	return "it has " + list
+}
+
+// ParseExact reads a setting as workloads write it, OPTION=VALUE without blanks.
+// The error says how the option that was meant is set.
+func (k *Kind) ParseExact(text string) (Setting, error) {
+	name, value, ok := strings.Cut(text, "=")
+	if ok && name != "" && !strings.ContainsAny(text, " \t\r\n") {
+		return Setting{name, value}, nil
+	}
+	name = strings.TrimSpace(name)
+	if o := k.option(name); o != nil {
+		return Setting{}, fmt.Errorf("allocator %s: %q sets nothing: write %s=VALUE without blanks, VALUE being %s", k.Name, text, o.Name, o.Want)
+	}
+	return Setting{}, fmt.Errorf("allocator %s: %q sets nothing: write OPTION=VALUE without blanks; %s", k.Name, text, k.has(name))
 }
 
 func (k *Kind) option(name string) *Option {
