@@ -17,11 +17,11 @@ type diffCmd struct {
 
 // Run compares two timelines.
 func (d *diffCmd) Run(c *console) error {
-	a, err := summaryOf(c, d.A)
+	a, err := summaryOf(c, "diff", d.A)
 	if err != nil {
 		return err
 	}
-	b, err := summaryOf(c, d.B)
+	b, err := summaryOf(c, "diff", d.B)
 	if err != nil {
 		return err
 	}
@@ -31,9 +31,9 @@ func (d *diffCmd) Run(c *console) error {
 	return compare(a, b).print(c, d.JSON, [3]string{"A", "B", "B − A"})
 }
 
-// summaryOf reads a whole timeline.
-func summaryOf(c *console, name string) (*analysis.Summary, error) {
-	in, err := openTimeline(name)
+// summaryOf reads a whole timeline for a verb.
+func summaryOf(c *console, verb, name string) (*analysis.Summary, error) {
+	in, err := openTimeline(verb, name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/alloc/contest"
 	"tideline/shared/alloc/kinds"
-	"tideline/shared/ingest"
 )
 
 // contest replays the requests for memory alone through other allocators.
@@ -108,10 +106,7 @@ func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
 	if t != nil || err != nil {
 		return t, err
 	}
-	in, err := openTimeline(r.File)
-	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
-		return r.foreign(c)
-	}
+	in, err := openTimeline("replay", r.File)
 	if err != nil {
 		return nil, err
 	}
@@ -124,28 +119,6 @@ func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
 		return nil, err
 	}
 	in.printDamage(c)
-	return r.choose(rec.Traces())
-}
-
-// foreign are the requests in another program's file, such as a snapshot.
-func (r *replayCmd) foreign(c *console) (*contest.Trace, error) {
-	f, err := os.Open(r.File)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", r.File, without(err))
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	in, err := ingest.Open(r.File, f, ingest.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	strs := new(event.Strings)
-	rec := contest.NewRecorder(strs)
-	if err := in.Emit(strs, rec); err != nil {
-		return nil, err
-	}
-	if in.Cut != "" {
-		c.note("%s: not all was read: %s\n", r.File, in.Cut)
-	}
 	return r.choose(rec.Traces())
 }
 

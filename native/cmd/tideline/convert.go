@@ -112,6 +112,9 @@ func (v *convertCmd) Run(c *console) error {
 		return usage("%s would be written while it is read: choose another name", v.Out)
 	}
 	in, err := ingest.Open(name, r, ingest.Limits{}) // before anything is written
+	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
+		return elsewhere("convert", v.In, err)
+	}
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}

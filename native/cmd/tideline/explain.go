@@ -11,9 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"tideline/native/explain"
-	"tideline/protocol/api/workfile"
 	"tideline/shared/ingest"
-	"tideline/shared/launch"
 )
 
 type explainCmd struct {
@@ -74,23 +72,10 @@ func (x *explainCmd) explain(ctx context.Context, c *console, out io.Writer) err
 	err := explain.Explain(name, in, out, explain.Options{
 		JSON: x.JSON, HTML: x.HTML != "", Redact: x.Redact, Version: version(), Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
 	})
-	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok && isWorkload(c, x.File) {
-		return usage("%s is a workload, not what became of one: tideline run -o run.tideline %s, then tideline explain run.tideline", x.File, x.File)
+	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
+		return elsewhere("explain", x.File, err)
 	}
 	return err //nolint:wrapcheck // it names the file
-}
-
-// isWorkload says whether a file that is nothing to explain is one to run.
-func isWorkload(c *console, name string) bool {
-	if name == "-" { // it is read already
-		return false
-	}
-	text, err := readText(c, name)
-	if err != nil {
-		return false
-	}
-	w, _ := workfile.Read(text, launch.Known())
-	return w != nil && w.Model != ""
 }
 
 // width is the terminal's, or 0.

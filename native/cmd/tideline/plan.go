@@ -102,7 +102,7 @@ func (r *planCmd) read(c *console) (*plan.Problem, error) {
 	}
 	p, err := plan.ReadCSV(in)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.File, err)
+		return nil, elsewhere("plan", r.File, fmt.Errorf("%s: %w", r.File, err))
 	}
 	return p, nil
 }

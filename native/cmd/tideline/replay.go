@@ -51,7 +51,7 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 	case r.File == "":
 		return usage("give a timeline to rerun, or an allocation trace with --answers TRACE")
 	}
-	before, err := summaryOf(c, r.File)
+	before, err := summaryOf(c, "replay", r.File)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 // changed is the timeline's workload with the settings applied.
 func (r *replayCmd) changed(s *analysis.Summary) (*api.Workload, error) {
 	if len(s.Settings) == 0 {
-		return nil, fmt.Errorf("%s does not say what was run: only timelines of Tideline's own runs can be rerun", r.File)
+		return nil, fmt.Errorf("%s does not say what was run: only timelines of Tideline's own runs can be rerun; its requests for memory alone can be replayed through other allocators with --allocator NAME or --matrix", r.File)
 	}
 	w, problems := api.FromFields(s.Settings)
 	if len(problems) > 0 {

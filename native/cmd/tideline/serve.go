@@ -20,7 +20,7 @@ import (
 const defaultAddress = agent.DefaultAddress
 
 type serveCmd struct {
-	File []string `arg:"" optional:"" help:"Timelines, or out-of-memory logs, to open in the page."`
+	File []string `arg:"" optional:"" help:"Files to open in the page: timelines, and whatever else explain reads."`
 	pageFlags
 }
 
@@ -147,13 +147,17 @@ func demos() ([]api.Demo, error) {
 
 // openFile opens a timeline, or what can be told as one, for watching.
 func openFile(c *console, name string) (record.Source, error) {
-	in, err := openTimeline(name)
+	in, err := openTimeline("serve", name)
 	if err != nil {
 		return nil, err
 	}
-	if in.stream == nil || in.packed {
+	if in.told != nil {
 		defer func() { _ = in.file.Close() }() // it was only read
-		return in.inMemory()
+		src, err := in.inMemory()
+		if err == nil {
+			in.printDamage(c)
+		}
+		return src, err
 	}
 	st, err := in.file.Stat()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 type shareCmd struct {
-	File      string        `arg:"" optional:"" help:"Timeline or out-of-memory log to share."`
+	File      string        `arg:"" optional:"" help:"Timeline, or anything else that explain reads, to share as it is."`
 	To        string        `placeholder:"URL" help:"Address of the share service, such as https://HOST or that of an agent."`
 	Expires   time.Duration `placeholder:"TIME" help:"How long the link lives, such as 24h; the service's default otherwise."`
 	UploadKey string        `env:"TIDELINE_UPLOAD_KEY" placeholder:"KEY" help:"Key of services that ask for one; for an agent, its token."`
@@ -61,7 +61,7 @@ func (s *shareCmd) share(ctx context.Context, c *console, client *sharing.Client
 		return usage("--expires %v: take a second at least", s.Expires)
 	}
 	// What the page cannot open is hardly what somebody means to share.
-	in, err := openTimeline(s.File)
+	in, err := openTimeline("share", s.File)
 	if err != nil {
 		return err
 	}

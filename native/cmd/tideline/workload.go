@@ -28,7 +28,7 @@ func readWorkload(c *console, name string, sets []string) (*api.Workload, error)
 		problems = w.Validate(known)
 	}
 	if len(problems) > 0 {
-		return nil, &fileProblems{name, problems}
+		return nil, elsewhere("run", name, &fileProblems{name, problems})
 	}
 	return w, nil
 }
@@ -106,7 +106,7 @@ func (v *validateCmd) Run(c *console) error {
 		return errSaid
 	}
 	if len(problems) > 0 {
-		return &fileProblems{v.Workload, problems}
+		return elsewhere("validate", v.Workload, &fileProblems{v.Workload, problems})
 	}
 	w.Defaults()
 	full, err := workfile.Write(w)
