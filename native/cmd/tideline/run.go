@@ -20,7 +20,7 @@ import (
 
 type runCmd struct {
 	Workload []string `arg:"" help:"Workload files, YAML or JSON; - is the standard input. Several take turns step by step on one machine: those that name one card share its memory."`
-	Output   []string `short:"o" placeholder:"FILE" help:"Timeline to write; once per workload." sep:"none"`
+	Output   []string `short:"o" placeholder:"FILE" help:"Timeline to write; once per workload. Of a run that fails before its first allocation it says why, and keeps the settings to replay it with others." sep:"none"`
 	Set      []string `placeholder:"FIELD=VALUE" help:"Change a field of the workloads, such as devices.0.growth=true." sep:"none"`
 	JSON     bool     `name:"json" help:"Print the summary as JSON."`
 	Quiet    bool     `short:"q" help:"No progress bar."`
@@ -209,7 +209,11 @@ func (g *going) finish() error {
 	if g.rec == nil {
 		return nil
 	}
-	if !g.rec.Ended() { // it never began
+	if !g.rec.Ended() { // it never began: its file says why, and what was to run
+		if len(g.timeline.Summary().Settings) == 0 {
+			settings := event.Event{Kind: event.Settings, Step: event.NoStep, Text: g.strs.ID(g.w.Fields().Encode())}
+			g.Emit(&settings)
+		}
 		end := event.Event{Kind: event.End, Step: event.NoStep, Cause: uint8(event.EndFailed), Text: g.strs.ID(g.result.Message)}
 		g.Emit(&end)
 	}

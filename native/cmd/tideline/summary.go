@@ -173,6 +173,8 @@ func (s *runSummary) print(c *console) {
 	switch {
 	case s.Error != "":
 		c.note("tideline: %s\n", s.Error)
+	case s.File != "" && s.Events == 0:
+		c.say("  wrote %s: why it failed, and its settings; tideline replay %s --set FIELD=VALUE tries others\n", s.File, s.File)
 	case s.File != "":
 		c.say("  wrote %s: %s, %s\n", s.File, count(s.Events, "event"), size(s.FileBytes))
 	}
