@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"sync"
 
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/foreign"
@@ -62,28 +63,87 @@ type readers struct {
 	mem   *memlog.Parser
 	steps *steplog.Parser
 	card  *driverlog.Parser
+
+	sieve *lines.Sieve
+	busy  lines.Set // readers that want the next line whatever it holds
+
+	always lines.Set // readers that want each line
 }
+
+// The readers' places in the sieve.
+const (
+	toBFC lines.Set = 1 << iota
+	toXLA
+	toTorch
+	toORT
+	toRMM
+	toSMI
+	toMemory
+	toSteps
+	toCard
+	toAll = toCard<<1 - 1
+)
+
+// theSieve is made when the first text comes. It only reads afterwards.
+var theSieve = sync.OnceValue(func() *lines.Sieve {
+	return lines.NewSieve(
+		bfclog.Marks(), xlalog.Marks(), torchlog.Marks(), ortlog.Marks(), rmmlog.Marks(), smilog.Marks(), memlog.Marks(), steplog.Marks(), driverlog.Marks(),
+	)
+})
 
 func newReaders(row func(*rmmlog.Row), record func(*memlog.Record)) *readers {
 	return &readers{
 		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(row), smilog.New(), memlog.New(record), steplog.New(), driverlog.New(),
+		theSieve(), 0, 0,
 	}
 }
 
-// line shows a line to all. The series of a training loop are made of lines
-// that mean nothing to any other reader.
+// line shows a line to those that could care for it: nearly all lines of a long
+// log are nobody's.
 func (r *readers) line(num int, s string) {
+	if to := r.sieve.Of(s) | r.busy | r.always; to != 0 {
+		r.show(num, s, to)
+		r.busy = r.waiting()
+	}
+}
+
+// waiting are the readers that a line has made wait for its rest. Those that
+// are not asked read each line by itself.
+func (r *readers) waiting() (set lines.Set) {
+	if !r.bfc.Idle() {
+		set |= toBFC
+	}
+	if !r.xla.Idle() {
+		set |= toXLA
+	}
+	if !r.torch.Idle() {
+		set |= toTorch
+	}
+	if !r.rmm.Idle() {
+		set |= toRMM
+	}
+	if !r.smi.Idle() {
+		set |= toSMI
+	}
+	return set
+}
+
+// show shows a line to a set of readers. The series of a training loop are made
+// of lines that mean nothing to any other reader.
+func (r *readers) show(num int, s string, to lines.Set) {
 	q := lines.StripQuotes(s)
-	if r.rmm.Line(num, q) || r.mem.Line(num, q) {
+	if to&toRMM != 0 && r.rmm.Line(num, q) || to&toMemory != 0 && r.mem.Line(num, q) {
 		return // rows and records of their own: nothing else is in them
 	}
-	r.bfc.Line(num, s)
-	took := r.card.Line(num, q)
-	took = r.xla.Line(num, q) || took
-	took = r.torch.Line(num, q) || took
-	took = r.ort.Line(num, q) || took
-	took = r.smi.Line(num, q) || took
-	if !took {
+	if to&toBFC != 0 {
+		r.bfc.Line(num, s)
+	}
+	took := to&toCard != 0 && r.card.Line(num, q)
+	took = to&toXLA != 0 && r.xla.Line(num, q) || took
+	took = to&toTorch != 0 && r.torch.Line(num, q) || took
+	took = to&toORT != 0 && r.ort.Line(num, q) || took
+	took = to&toSMI != 0 && r.smi.Line(num, q) || took
+	if !took && to&toSteps != 0 {
 		r.steps.Line(num, q)
 	}
 }
@@ -101,6 +161,10 @@ func readText(name string, out *Text, texts ...io.Reader) (*Text, error) {
 	if out.past != nil {
 		all = newReaders(out.past.row, out.past.record)
 	}
+	return readWith(all, name, out, texts...)
+}
+
+func readWith(all *readers, name string, out *Text, texts ...io.Reader) (*Text, error) {
 	for _, t := range texts {
 		in := lines.New(t)
 		for {

@@ -41,14 +41,17 @@ func look(s string) (g glance) {
 		case isLetter(c):
 			j := i
 			var low [32]byte
+			letters := uint32(0) // which are in it
 			for j < len(s) && isLetter(s[j]) {
+				l := lower(s[j])
+				letters |= 1 << (l & 31)
 				if j-i < len(low) {
-					low[j-i] = lower(s[j])
+					low[j-i] = l
 				}
 				j++
 			}
 			word := low[:min(j-i, len(low))]
-			g.memory = g.memory || memoryWord(word)
+			g.memory = g.memory || memoryWord(word, letters)
 			for k := range rank {
 				if string(word) == stepWords[k] {
 					if n, of, ok := stepNumber(s[j:]); ok {
@@ -80,12 +83,21 @@ func stepNumber(s string) (step float64, total int64, ok bool) {
 
 var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current", "available"}
 
-func memoryWord(w []byte) bool {
-	if len(w) < 3 {
-		return false
+// memoryLetters are the letters of each of them, a bit for each.
+var memoryLetters = func() []uint32 {
+	out := make([]uint32, len(memoryWords))
+	for i, m := range memoryWords {
+		for _, c := range []byte(m) {
+			out[i] |= 1 << (c & 31)
+		}
 	}
-	for _, m := range memoryWords {
-		if bytes.Contains(w, []byte(m)) {
+	return out
+}()
+
+// memoryWord: the word, whose letters those are, speaks of memory.
+func memoryWord(w []byte, letters uint32) bool {
+	for i, m := range memoryWords {
+		if letters&memoryLetters[i] == memoryLetters[i] && bytes.Contains(w, []byte(m)) {
 			return true
 		}
 	}
@@ -197,7 +209,7 @@ var unitWords = []string{"GiB", "MiB", "KiB", "GB", "MB", "KB", "Gb", "Mb", "byt
 // unitOf reads a unit right after a number.
 func unitOf(rest string) (unit, after string) {
 	t := strings.TrimLeft(rest, " ")
-	if len(rest)-len(t) > 1 {
+	if len(rest)-len(t) > 1 || t == "" || strings.IndexByte("GMKBb", t[0]) < 0 { // what the units begin with
 		return "", rest
 	}
 	for _, u := range unitWords {
