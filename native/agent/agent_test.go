@@ -546,6 +546,49 @@ func TestFilesStreamLikeRuns(t *testing.T) {
 	sameEvents(t, half.events, made(30_000)[15_000:])
 }
 
+// TestTheFileThatATimelineWasMadeOf: a page that reads foreign files gets it.
+func TestTheFileThatATimelineWasMadeOf(t *testing.T) {
+	a, c := serve(t, Options{})
+	gone := false
+	src := func() record.Source {
+		rec := record.New(new(record.Memory), new(event.Strings), false)
+		if err := rec.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		return rec
+	}
+	a.Serve("own.tideline", src())
+	a.ServeMade("snap.pickle", src(), Original{Kind: "pytorch-snapshot", Open: func() (io.ReadSeekCloser, error) {
+		if gone {
+			return nil, os.ErrNotExist
+		}
+		return kept{strings.NewReader("its own bytes")}, nil
+	}})
+	_, _, body := c.do("GET", api.PathOpen, "", nil)
+	list := decodeJSON[[]api.RunInfo](t, body)
+	if len(list) != 2 || list[0].Kind != "" || list[1].Kind != "pytorch-snapshot" {
+		t.Fatalf("files %s", body)
+	}
+	get := func(id string) (int, string) {
+		status, _, body := c.do("GET", strings.Replace(api.PathOriginal, "{id}", id, 1), "", nil)
+		return status, body
+	}
+	if status, body := get("f2"); status != http.StatusOK || body != "its own bytes" {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, body := get("f1"); status != http.StatusNotFound || !strings.Contains(body, "/runs/f1/file") {
+		t.Errorf("%d %q", status, body)
+	}
+	gone = true
+	if status, body := get("f2"); status != http.StatusGone || !strings.Contains(body, "snap.pickle") {
+		t.Errorf("%d %q", status, body)
+	}
+}
+
+type kept struct{ *strings.Reader }
+
+func (kept) Close() error { return nil }
+
 func TestOldRecordingsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "run-20200101-000000.000-1-r1-x.tideline")

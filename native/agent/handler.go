@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"tideline/protocol/api"
@@ -22,6 +23,7 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("GET "+api.PathRun, a.withRun(func(w http.ResponseWriter, _ *http.Request, x *run) { answer(w, http.StatusOK, x.info()) }))
 	mux.HandleFunc("POST "+api.PathStop, a.withRun(stopRun))
 	mux.HandleFunc("GET "+api.PathFile, a.withRun(getFile))
+	mux.HandleFunc("GET "+api.PathOriginal, a.withRun(getOriginal))
 	mux.HandleFunc("GET "+api.PathStream, a.withRun(a.stream))
 	mux.HandleFunc("POST "+api.PathCheck, a.checkWorkload)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
@@ -127,10 +129,29 @@ func stopRun(w http.ResponseWriter, _ *http.Request, x *run) {
 
 // getFile sends what is recorded so far: whole blocks, so that it opens.
 func getFile(w http.ResponseWriter, r *http.Request, x *run) {
+	download(w, r, fileName(x.name)+"-"+x.id+".tideline", x.source.File())
+}
+
+// getOriginal sends the file that a timeline was made of.
+func getOriginal(w http.ResponseWriter, r *http.Request, x *run) {
+	if x.made.Open == nil {
+		fail(w, http.StatusNotFound, fmt.Sprintf("%s was not made of another file: it is at %s", x.id, strings.Replace(api.PathFile, "{id}", x.id, 1)))
+		return
+	}
+	f, err := x.made.Open()
+	if err != nil {
+		fail(w, http.StatusGone, fmt.Sprintf("open %s once more: %v", x.name, err))
+		return
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	download(w, r, fileName(x.name)+"-"+x.id, f)
+}
+
+func download(w http.ResponseWriter, r *http.Request, name string, content io.ReadSeeker) {
 	const downloadTime = 30 * time.Minute
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)) // as in guard
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(x.name)+"-"+x.id+".tideline"))
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	w.Header().Set("Cache-Control", "no-store")
-	http.ServeContent(w, r, "", time.Time{}, x.source.File())
+	http.ServeContent(w, r, "", time.Time{}, content)
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -36,7 +37,8 @@ type run struct {
 	began          time.Time
 	steps          int
 	source         record.Source
-	path           string // of the recording
+	made           Original // what the source was made of, if anything
+	path           string   // of the recording
 	stop           atomic.Bool
 	step           atomic.Int64
 	end            atomic.Pointer[ending] // nil while it runs
@@ -50,7 +52,7 @@ func (r *run) info() api.RunInfo {
 	s := r.source.State()
 	info := api.RunInfo{
 		ID: r.id, Name: r.name, State: api.StateRunning, Step: int(r.step.Load()), Steps: r.steps,
-		Events: s.Events, Bytes: s.Bytes, YAML: r.yaml,
+		Events: s.Events, Bytes: s.Bytes, YAML: r.yaml, Kind: r.made.Kind,
 	}
 	if !r.began.IsZero() {
 		info.Started = r.began.UTC().Format(time.RFC3339)
@@ -247,9 +249,22 @@ func (a *Agent) list(of *[]*run) []api.RunInfo {
 // Serve lets a finished timeline be watched like a run, under a name. The
 // agent closes it.
 func (a *Agent) Serve(name string, s record.Source) api.RunInfo {
+	return a.ServeMade(name, s, Original{})
+}
+
+// Original is a foreign file that a timeline was made of.
+type Original struct {
+	Kind string // as ingest words it
+	// Open opens the file once more; its reader is closed by the agent.
+	Open func() (io.ReadSeekCloser, error)
+}
+
+// ServeMade is Serve for a timeline that was made of a foreign file, which pages
+// can ask for to read it themselves.
+func (a *Agent) ServeMade(name string, s record.Source, of Original) api.RunInfo {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &run{id: "f" + strconv.Itoa(len(a.files)+1), name: name, source: s}
+	r := &run{id: "f" + strconv.Itoa(len(a.files)+1), name: name, source: s, made: of}
 	r.end.Store(&ending{state: api.StateFile})
 	a.files = append(a.files, r)
 	return r.info()

@@ -4,14 +4,15 @@ package api
 // "Authorization: Bearer TOKEN", as the cookie that the page's first visit
 // sets, or as ?token=TOKEN. An answer that is not a success is a Failure.
 const (
-	PathInfo   = "/api/v1/info"               // GET: Info
-	PathRuns   = "/api/v1/runs"               // GET: []RunInfo; POST: a workload (YAML or JSON) -> RunInfo
-	PathRun    = "/api/v1/runs/{id}"          // GET: RunInfo
-	PathStop   = "/api/v1/runs/{id}/stop"     // POST
-	PathFile   = "/api/v1/runs/{id}/file"     // GET: the .tideline file as far as it is written
-	PathStream = "/api/v1/runs/{id}/stream"   // WebSocket, subprotocol Subprotocol
-	PathOpen   = "/api/v1/files"              // GET: []RunInfo of files given on the command line; they stream like runs
-	PathCheck  = "/api/v1/workloads/validate" // POST: a workload -> Problems, an empty list when all is well
+	PathInfo     = "/api/v1/info"               // GET: Info
+	PathRuns     = "/api/v1/runs"               // GET: []RunInfo; POST: a workload (YAML or JSON) -> RunInfo
+	PathRun      = "/api/v1/runs/{id}"          // GET: RunInfo
+	PathStop     = "/api/v1/runs/{id}/stop"     // POST
+	PathFile     = "/api/v1/runs/{id}/file"     // GET: the .tideline file as far as it is written
+	PathStream   = "/api/v1/runs/{id}/stream"   // WebSocket, subprotocol Subprotocol
+	PathOpen     = "/api/v1/files"              // GET: []RunInfo of files given on the command line; they stream like runs
+	PathOriginal = "/api/v1/runs/{id}/original" // GET: the foreign file that the timeline was made of; 404 for others
+	PathCheck    = "/api/v1/workloads/validate" // POST: a workload -> Problems, an empty list when all is well
 )
 
 // Subprotocol is the WebSocket subprotocol of the event stream. The server's
@@ -93,4 +94,8 @@ type RunInfo struct {
 	Error   string `json:"error,omitempty"`   // why it ended, or what is wrong with its recording
 	YAML    string `json:"yaml,omitempty"`    // the workload as it ran
 	Started string `json:"started,omitempty"` // RFC 3339
+	// Kind is that of the foreign file that the timeline was made of, such as
+	// pytorch-snapshot; "" for a run, and for a timeline. What the file means
+	// beyond its events is for whoever reads it at PathOriginal.
+	Kind string `json:"kind,omitempty"`
 }

@@ -25,6 +25,12 @@ export const agent = {
   runs: () => request("/runs"),
   files: () => request("/files"),
   run: (id) => request(`/runs/${encodeURIComponent(id)}`),
+  // original is the foreign file that a timeline was made of, as a Blob.
+  original: async (id) => {
+    const answer = await fetch(`${base}/runs/${encodeURIComponent(id)}/original`, { credentials: "same-origin" });
+    if (!answer.ok) throw new Error((await answer.json().catch(() => null))?.error ?? `the agent answered ${answer.status}`);
+    return answer.blob();
+  },
   stop: (id) => request(`/runs/${encodeURIComponent(id)}/stop`, { method: "POST" }),
   start: (workload) => request("/runs", {
     method: "POST",

@@ -102,9 +102,10 @@ export const running = {
       if (!local) return;
       return this.load(local.blob, local.name, value, "", local.told);
     }
+    const info = this.agentRuns?.find((r) => r.id === id);
+    if (info?.kind) return this.readOriginal(info);
     this.reader.stop();
     this.told = null;
-    const info = this.agentRuns?.find((r) => r.id === id);
     this.sharing.cancel();
     this.sharing.field = "";
     this.current = null;
@@ -118,6 +119,14 @@ export const running = {
     this.engine.tell({ t: "stream", id: ++this.streams, slot: 0, url: agent.streamURL(id), name: info?.name ?? `run ${id}` });
     this.remember();
     this.picker();
+  },
+
+  // readOriginal opens a foreign file that the agent was started with. The
+  // agent would stream its events; the file says more.
+  async readOriginal({ id, name }) {
+    let blob = null;
+    await this.work(async () => { blob = await agent.original(id); });
+    if (blob) await this.openFile(new File([blob], name));
   },
 
   async streamed(s) {

@@ -142,7 +142,9 @@ func (x *attachCmd) show(ctx context.Context, c *console, got *attach.Capture) e
 		return fmt.Errorf("open %s: %w", got.Name, err)
 	}
 	return x.serve(ctx, c, nil, func(a *agent.Agent) (string, error) {
-		a.Serve(got.Name, src)
+		a.ServeMade(got.Name, src, agent.Original{Kind: d.Reading.Kind, Open: func() (io.ReadSeekCloser, error) {
+			return inHand{bytes.NewReader(got.Data)}, nil
+		}})
 		return "", nil
 	})
 }
@@ -155,6 +157,12 @@ func read(got *attach.Capture) (*ingest.Data, error) {
 	}
 	return d, nil
 }
+
+// inHand is a file that is in memory.
+type inHand struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (inHand) Close() error { return nil }
 
 // recordingOf tells a profile as a recording, which streams like a run.
 func recordingOf(d *ingest.Data) (record.Source, error) {

@@ -429,7 +429,7 @@ func TestADamagedFileIsWatchedWithItsGapMarked(t *testing.T) {
 	flipped[20_000] ^= 1 // in the first of several blocks, the one with the strings
 	for name, text := range map[string][]byte{"flipped": flipped, "cut": whole[:len(whole)/2]} {
 		var stderr bytes.Buffer
-		src, err := openFile(&console{err: &stderr}, file(t, name+".tideline", string(text)))
+		src, _, err := openFile(&console{err: &stderr}, file(t, name+".tideline", string(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -554,16 +554,16 @@ func TestPackedFilesAreServed(t *testing.T) {
 	}
 	c := &console{nil, io.Discard, io.Discard}
 	for name, b := range map[string][]byte{"timeline": whole, "log": log} {
-		src, err := openFile(c, file(t, "x.gz", gzipped(b)))
+		src, of, err := openFile(c, file(t, "x.gz", gzipped(b)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if src.File().Size() == 0 {
-			t.Errorf("%s: an empty source", name)
+		if src.File().Size() == 0 || (of.Open != nil) != (name == "log") {
+			t.Errorf("%s: %d bytes, made of a file of kind %q", name, src.File().Size(), of.Kind)
 		}
 	}
-	if _, err := openFile(c, file(t, "x.gz", gzipped([]byte(gzipped(whole))))); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, _, err := openFile(c, file(t, "x.gz", gzipped([]byte(gzipped(whole))))); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Errorf("packed twice: %v", err)
 	}
 }

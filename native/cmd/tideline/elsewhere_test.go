@@ -65,12 +65,12 @@ func TestWhateverExplainReadsIsServed(t *testing.T) {
 			if testing.Short() && strings.Contains(f, "25-torch") {
 				continue
 			}
-			src, err := openFile(c, filepath.Join(filepath.Dir(f), name))
+			src, of, err := openFile(c, filepath.Join(filepath.Dir(f), name))
 			if err != nil {
 				t.Errorf("%s: %v", f, err)
 				continue
 			}
-			if s := src.State(); s.Events < 2 || !s.Finished || len(s.Blocks) == 0 {
+			if s := src.State(); s.Events < 2 || !s.Finished || len(s.Blocks) == 0 || of.Kind == "" {
 				t.Errorf("%s: %d events in %d blocks", f, s.Events, len(s.Blocks))
 			}
 			_ = src.Close() // it was only read

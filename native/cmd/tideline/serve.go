@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/device"
+	"tideline/shared/ingest"
 	"tideline/shared/launch"
 	"tideline/web/ui"
 )
@@ -62,11 +64,11 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin
 	}
 	defer func() { _ = a.Close() }() // said below when it matters
 	for _, name := range files {
-		src, err := openFile(c, name)
+		src, of, err := openFile(c, name)
 		if err != nil {
 			return err
 		}
-		a.Serve(filepath.Base(name), src)
+		a.ServeMade(filepath.Base(name), src, of)
 	}
 	fragment := ""
 	if begin != nil {
@@ -145,29 +147,39 @@ func demos() ([]api.Demo, error) {
 	return out, nil
 }
 
-// openFile opens a timeline, or what can be told as one, for watching.
-func openFile(c *console, name string) (record.Source, error) {
+// openFile opens a timeline, or what can be told as one, for watching. Of what
+// is none, the page is given the file as well.
+func openFile(c *console, name string) (record.Source, agent.Original, error) {
 	in, err := openTimeline("serve", name)
 	if err != nil {
-		return nil, err
+		return nil, agent.Original{}, err
 	}
-	if in.told != nil {
-		defer func() { _ = in.file.Close() }() // it was only read
-		src, err := in.inMemory()
-		if err == nil {
-			in.printDamage(c)
-		}
-		return src, err
+	if in.told == nil {
+		src, err := in.watch(c)
+		return src, agent.Original{}, err
 	}
+	defer func() { _ = in.file.Close() }() // it was only read
+	src, err := in.inMemory()
+	if err != nil || in.told.Kind == ingest.KindTimeline {
+		in.printDamage(c)
+		return src, agent.Original{}, err
+	}
+	return src, agent.Original{Kind: in.told.Kind, Open: func() (io.ReadSeekCloser, error) {
+		return os.Open(name) //nolint:wrapcheck // the agent names the file
+	}}, nil
+}
+
+// watch opens a .tideline where it lies.
+func (in *input) watch(c *console) (record.Source, error) {
 	st, err := in.file.Stat()
 	if err != nil {
-		_ = in.file.Close() // as above
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		_ = in.file.Close() // it was only read
+		return nil, fmt.Errorf("open %s: %w", in.name, err)
 	}
 	src, err := record.Open(in.file, st.Size(), in.file.Close)
 	if err != nil {
 		_ = in.file.Close() // as above
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		return nil, fmt.Errorf("open %s: %w", in.name, err)
 	}
 	if src.Check() == nil {
 		return src, nil
@@ -177,7 +189,7 @@ func openFile(c *console, name string) (record.Source, error) {
 	defer func() { _ = in.file.Close() }() // as above
 	mended, err := in.inMemory()
 	for _, d := range in.stream.Damage() {
-		c.note("%s: %v; everything else can be seen\n", name, d)
+		c.note("%s: %v; everything else can be seen\n", in.name, d)
 	}
 	return mended, err
 }
