@@ -15,9 +15,9 @@ const (
 	copiesMuch = 2000
 )
 
-// moved is what one op's tensor costs in copies between host and device.
+// moved is what one tensor costs in copies between host and device.
 type moved struct {
-	op           event.StringID
+	tensor       event.StringID
 	up           bool // from the host to the device
 	count        int64
 	bytes, nanos int64
@@ -58,7 +58,7 @@ func HostCopies(tl *store.Timeline) []Finding {
 	f.say("Every step moves " + size(total.bytes/n) + " between host and device in " + plural(total.count/n, "copy") +
 		", " + span(total.nanos/n) + " or " + percent(wire) + " of its time.")
 	if f.Culprit == "" {
-		f.Culprit = orUnnamed(tl.Text(list[0].op))
+		f.Culprit = orUnnamed(tl.Text(list[0].tensor))
 	}
 	if host.count > 0 {
 		f.say(plural(host.count, "op") + " on the CPU " + forcing(host.count) + " them (" + host.reason + "), such as " + host.name +
@@ -75,7 +75,7 @@ func HostCopies(tl *store.Timeline) []Finding {
 		if i == 8 {
 			break
 		}
-		f.Holders = append(f.Holders, Holder{Name: orUnnamed(tl.Text(list[i].op)) + direction(list[i].up), Bytes: list[i].bytes / n, Blocks: (list[i].count + n - 1) / n})
+		f.Holders = append(f.Holders, Holder{Name: orUnnamed(tl.Text(list[i].tensor)) + direction(list[i].up), Bytes: list[i].bytes / n, Blocks: (list[i].count + n - 1) / n})
 	}
 	if host.rule {
 		f.say("Without that rule producer and consumer lie on one device and nothing of this is copied.")
@@ -98,7 +98,7 @@ func direction(up bool) string {
 	return " (to the host)"
 }
 
-// named lists the ops of one direction with the most bytes.
+// named lists the tensors of one direction with the most bytes.
 func named(tl *store.Timeline, list []moved, up bool) string {
 	var words []string
 	more := 0
@@ -110,7 +110,7 @@ func named(tl *store.Timeline, list []moved, up bool) string {
 			more++
 			continue
 		}
-		words = append(words, orUnnamed(tl.Text(list[i].op)))
+		words = append(words, orUnnamed(tl.Text(list[i].tensor)))
 	}
 	s := strings.Join(words, ", ")
 	if more > 0 {
@@ -119,8 +119,9 @@ func named(tl *store.Timeline, list []moved, up bool) string {
 	return s
 }
 
-// crossings sums the forced copies of the steps by op and direction, the most
-// bytes first.
+// crossings sums the forced copies of the steps by tensor and direction, the
+// most bytes first. An eager run's copy has the op that waits for it, so the op
+// that made what is copied is known by the tensor alone.
 func crossings(tl *store.Timeline, all []store.Span) (list []moved, total moved) {
 	t0, t1 := window(all)
 	at := map[uint64]int{}
@@ -135,7 +136,11 @@ func crossings(tl *store.Timeline, all []store.Span) (list []moved, total moved)
 				continue
 			}
 			up := isHost(tl, tr.Device)
-			key := uint64(sp.Op) << 1
+			tensor := sp.Tensor
+			if tensor == 0 {
+				tensor = sp.Op
+			}
+			key := uint64(tensor) << 1
 			if up {
 				key++
 			}
@@ -143,7 +148,7 @@ func crossings(tl *store.Timeline, all []store.Span) (list []moved, total moved)
 			if !ok {
 				k = len(list)
 				at[key] = k
-				list = append(list, moved{op: sp.Op, up: up})
+				list = append(list, moved{tensor: tensor, up: up})
 			}
 			m := &list[k]
 			m.count, m.bytes, m.nanos = m.count+1, m.bytes+sp.Value, m.nanos+sp.End-sp.Begin

@@ -177,6 +177,18 @@ func TestBuffersAreNoLeak(t *testing.T) {
 	}
 }
 
+// TestACopyIsNamedByWhoMadeTheTensor: not by the op that waits for it, which is
+// what an eager run's copy is for.
+func TestACopyIsNamedByWhoMadeTheTensor(t *testing.T) {
+	tl, _ := run(t, "guide-pinned")
+	text := strings.Join(must(t, finding.Of(tl), finding.Copies, "placement.rules=none").Text, "\n")
+	for _, want := range []string{"To the host go the results of flatten/Reshape.", "Back come those of dense1/Relu."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}
+
 func TestCopiesAreTracedToTheirRule(t *testing.T) {
 	tl, _ := run(t, "copies")
 	f := must(t, finding.Of(tl), finding.Copies, "placement.rules=none")
