@@ -168,10 +168,10 @@ func renew(shown, got []string) []string {
 	for i := range common {
 		common[i] = make([]int, len(got)+1)
 	}
-	for i := len(shown) - 1; i >= 0; i-- {
+	for i, line := range slices.Backward(shown) {
 		for j := len(got) - 1; j >= 0; j-- {
 			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if shown[i] == got[j] {
+			if line == got[j] {
 				common[i][j] = max(common[i][j], 1+common[i+1][j+1])
 			}
 		}
@@ -271,9 +271,9 @@ func TestTheGuidesFilesAreReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := map[string]bool{}
+	inputs := map[string]bool{}
 	for _, name := range cases {
-		real[unpacked(t, name)] = true
+		inputs[unpacked(t, name)] = true
 	}
 	files, err := os.ReadDir(folder)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestTheGuidesFilesAreReal(t *testing.T) {
 		if f.Name() == "README.md" || strings.HasPrefix(f.Name(), ".") {
 			continue
 		}
-		if !real[unpacked(t, filepath.Join(folder, f.Name()))] {
+		if !inputs[unpacked(t, filepath.Join(folder, f.Name()))] {
 			t.Errorf("%s is none of the real inputs", f.Name())
 		}
 		if !strings.Contains(readme, "`"+f.Name()+"`") {
