@@ -6,7 +6,6 @@ import (
 	"flag"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -263,10 +262,10 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestTheGuidesFilesAreReal: each is one of the real inputs, packed or not, and
-// its README says where it comes from.
+const guideFiles = "../../../examples/files"
+
+// TestTheGuidesFilesAreReal: each is one of the real inputs, packed or not.
 func TestTheGuidesFilesAreReal(t *testing.T) {
-	const folder = "../../../examples/files"
 	cases, err := filepath.Glob(filepath.Join(golden.Cases(t), "*", "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -275,22 +274,44 @@ func TestTheGuidesFilesAreReal(t *testing.T) {
 	for _, name := range cases {
 		inputs[unpacked(t, name)] = true
 	}
-	files, err := os.ReadDir(folder)
+	for _, name := range fileNames(t) {
+		if !inputs[unpacked(t, filepath.Join(guideFiles, name))] {
+			t.Errorf("%s is none of the real inputs", name)
+		}
+	}
+}
+
+// TestTheGuidesFilesAreNamed: their README says where each comes from, and a
+// page reads it.
+func TestTheGuidesFilesAreNamed(t *testing.T) {
+	readme, pages := contents(t, guideFiles+"/README.md"), ""
+	all, _ := filepath.Glob(guides + "/*.md")
+	for _, page := range all {
+		pages += contents(t, page)
+	}
+	for _, name := range fileNames(t) {
+		if !strings.Contains(readme, "`"+name+"`") {
+			t.Errorf("README.md does not name %s", name)
+		}
+		if !strings.Contains(pages, "examples/files/"+name) {
+			t.Errorf("no page reads %s", name)
+		}
+	}
+}
+
+func fileNames(t *testing.T) []string {
+	t.Helper()
+	files, err := os.ReadDir(guideFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := contents(t, path.Join(folder, "README.md"))
+	var names []string
 	for _, f := range files {
-		if f.Name() == "README.md" || strings.HasPrefix(f.Name(), ".") {
-			continue
-		}
-		if !inputs[unpacked(t, filepath.Join(folder, f.Name()))] {
-			t.Errorf("%s is none of the real inputs", f.Name())
-		}
-		if !strings.Contains(readme, "`"+f.Name()+"`") {
-			t.Errorf("README.md does not name %s", f.Name())
+		if f.Name() != "README.md" && !strings.HasPrefix(f.Name(), ".") {
+			names = append(names, f.Name())
 		}
 	}
+	return names
 }
 
 func unpacked(t *testing.T, name string) string {
