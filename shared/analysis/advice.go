@@ -51,7 +51,12 @@ func (r *Reading) Advice() []Advice {
 		if !r.NotFailure && !r.DriverFree.Known {
 			add("Look for the allocator's dump: TensorFlow prints it to standard error just before this error, from \"ran out of memory trying to allocate\" to a row of * and _. A log of standard output alone, or a notebook's cell, lacks it.")
 		}
+	case UndeterminedNoRequest:
+		add("Give the log of the same run after the map (tideline explain MAP LOG): it has the request and the limit, and the two together decide.")
 	default:
+		if r.FromMap {
+			return out
+		}
 		if r.Truncated {
 			add("Look for the whole text: the lines from \"ran out of memory trying to allocate\" to the row of * and _ decide.")
 		}

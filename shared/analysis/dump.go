@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +22,7 @@ func FromDump(d *bfclog.Dump) *Reading {
 		Refusals: d.Refusals, Pinned: d.Pinned, Faces: d.Faces, Usage: d.Usage,
 		HostPinned: d.HostPinned(), FreeOnlyBins: d.FreeOnly, NotFailure: d.Request.NotFailure,
 		DeviceTotal: fromSize(d.DeviceTotal), DriverFree: fromSize(d.DriverFree),
-		FormatVariant: variant(d),
+		FormatVariant: variant(d), FromMap: d.Map, Assumed: slices.Clone(d.Notes),
 	}
 	if d.Tensor.HasShape {
 		r.Shape = d.Tensor.Shape
@@ -30,6 +32,7 @@ func FromDump(d *bfclog.Dump) *Reading {
 	r.chunks(d)
 	r.holes(d)
 	r.Map = chunkMap(d)
+	r.Holders = holdersByOp(d)
 	r.judge(dumpFacts(r, d))
 	return r
 }
@@ -147,6 +150,72 @@ func (r *Reading) chunks(d *bfclog.Dump) {
 	}
 	r.summary(d)
 	r.regions(d)
+	r.Stamped = stamped(d)
+	if d.Map && d.ListComplete {
+		r.Waste = cause.Of(tailsOf(d))
+	}
+}
+
+// stamped says whether free chunks of a map carry stamps, which bar those that
+// the device may still use.
+func stamped(d *bfclog.Dump) bool {
+	for i := range d.Regions {
+		for j := range d.Regions[i].Chunks {
+			if c := &d.Regions[i].Chunks[j]; d.Map && !c.InUse && c.FreedAt != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tailsOf adds up what of the chunks in use was not asked for.
+func tailsOf(d *bfclog.Dump) (bytes int64) {
+	for i := range d.Regions {
+		for j := range d.Regions[i].Chunks {
+			if c := &d.Regions[i].Chunks[j]; c.InUse {
+				bytes += max(0, c.Size-c.Asked())
+			}
+		}
+	}
+	return bytes
+}
+
+// holdersByOp adds up the listed chunks in use by the op that took them, the
+// largest first; nil where no op is told.
+func holdersByOp(d *bfclog.Dump) []Held {
+	at := map[string]int{}
+	var list []Held
+	named := false
+	for i := range d.Regions {
+		for j := range d.Regions[i].Chunks {
+			c := &d.Regions[i].Chunks[j]
+			if !c.InUse {
+				continue
+			}
+			name := c.Op
+			if named = named || name != ""; name == "" {
+				name = "no op"
+			}
+			k, ok := at[name]
+			if !ok {
+				k = len(list)
+				at[name], list = k, append(list, Held{Name: name})
+			}
+			list[k].Bytes += c.Size
+			list[k].Blocks++
+		}
+	}
+	if !named {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b Held) int {
+		if n := cmp.Compare(b.Bytes, a.Bytes); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return list[:min(len(list), topHolders)]
 }
 
 // tails compares what the bins have in use with what was requested of them.
@@ -328,7 +397,7 @@ func chunkMap(d *bfclog.Dump) event.ChunkMap {
 	for i := range d.Regions {
 		r := event.Region{Address: d.Regions[i].Address, Size: d.Regions[i].Size}
 		for _, c := range d.Regions[i].Chunks {
-			r.Chunks = append(r.Chunks, event.Chunk{Address: c.Address, Size: c.Size, Requested: c.Size, InUse: c.InUse})
+			r.Chunks = append(r.Chunks, event.Chunk{Address: c.Address, Size: c.Size, Requested: c.Asked(), InUse: c.InUse})
 		}
 		m = append(m, r)
 	}

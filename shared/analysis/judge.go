@@ -208,6 +208,9 @@ func (r *Reading) undecided(f *facts) Verdict {
 	if v, ok := byBar(r.Bar, pool, f.request.at(0)); ok && !f.inUse.known {
 		return v
 	}
+	if r.FromMap && !f.request.known && !f.truncated {
+		return UndeterminedNoRequest
+	}
 	if f.state || f.truncated {
 		return UndeterminedTruncated
 	}

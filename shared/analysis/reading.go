@@ -28,11 +28,12 @@ const (
 	DriverRefusedDespiteFree Verdict = "driver_refused_despite_free"
 	UndeterminedTruncated    Verdict = "undetermined_truncated"
 	UndeterminedNoState      Verdict = "undetermined_no_state"
+	UndeterminedNoRequest    Verdict = "undetermined_no_request"
 )
 
 // Undetermined says whether the input does not allow a decision.
 func (v Verdict) Undetermined() bool {
-	return v == UndeterminedTruncated || v == UndeterminedNoState
+	return v == UndeterminedTruncated || v == UndeterminedNoState || v == UndeterminedNoRequest
 }
 
 // Reading is what one failure means. Amounts are bytes; an unknown one is not
@@ -95,6 +96,10 @@ type Reading struct {
 	NotFailure                    bool
 	HostPinned, FreeOnlyBins      bool
 	Recorded                      bool // as an event of a run, not read from a log
+	FromMap                       bool // read from a memory map, which does not tell the request
+	Stamped                       bool // free chunks of a memory map carry stamps: not all need be usable
+
+	Holders []Held // what is in use by op, the largest first; builds with memory debugging only
 
 	Map event.ChunkMap // whatever chunks are known
 

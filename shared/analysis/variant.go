@@ -14,12 +14,14 @@ func variant(d *bfclog.Dump) string {
 			w = append(w, s)
 		}
 	}
+	add(d.Map, "memory map (TF_BFC_MEMORY_DUMP)")
+	add(d.Map && d.Request.Told, "with the request of a log")
 	add(d.Async, "stream-ordered allocator")
 	add(d.HostPinned(), "host allocator")
 	add(len(d.Bins) > 0 && d.FreeOnly, "bins count free chunks only")
 	add(d.FreeInPool.Known || d.Growth != bfclog.Unknown, "memory summary line and sizes as text (2025 on)")
 	add(len(d.Regions) > 0 && d.RegionLines, "regions, chunks in address order")
-	add(len(d.Regions) > 0 && !d.RegionLines, "chunk list without region lines")
+	add(len(d.Regions) > 0 && !d.RegionLines && !d.Map, "chunk list without region lines")
 	add(d.Request.HasOp, "op named in the request line")
 	add(!d.Begun() && d.HasBar, "usage bar only, no dump")
 	add(!d.Begun() && !d.HasBar && !d.Async, "no allocator state")

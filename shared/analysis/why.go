@@ -47,9 +47,31 @@ func (r *Reading) Why() string {
 			return "This is a warning, not a failure: the caller said that it can do without the memory."
 		}
 		return "The text names a failed request, but nothing about the state of the memory."
+	case UndeterminedNoRequest:
+		return r.whyNoRequest()
 	default:
+		if r.FromMap {
+			return "The memory map is cut, and it does not tell how much was asked for."
+		}
 		return "The text is cut where it would decide why."
 	}
+}
+
+// whyNoRequest tells the state of which only the request is missing.
+func (r *Reading) whyNoRequest() string {
+	s := "A memory map shows what lay in the pool when a request failed, but not how much was asked for, nor what the limit was."
+	switch {
+	case r.Stamped:
+		return s + fmt.Sprintf(" %s were free, the largest piece of it %s; not all of that need have been usable yet.", bytesOf(r.Free.N), bytesOf(r.LargestFree.N))
+	case r.Pool.N == 0:
+		return s + " The pool was empty."
+	case r.Free.N == 0:
+		return s + " Nothing in the pool was free."
+	case !r.LargestFree.Known || r.LargestFree.N == r.Free.N:
+		return s + fmt.Sprintf(" %s were free, in one piece: more than that was asked for, and whether the pool could have grown is not told.", bytesOf(r.Free.N))
+	}
+	return s + fmt.Sprintf(" %s were free, the largest piece of it %s. For a request between the two the bytes were there, in pieces; whether the pool could have grown is not told.",
+		bytesOf(r.Free.N), bytesOf(r.LargestFree.N)) + r.wasted()
 }
 
 func ofLimit(r *Reading) string {
@@ -173,7 +195,9 @@ func plausible(f float32) bool {
 // program's text, not the record of a run.
 func (r *Reading) Undecided(foreign bool) []string {
 	var out []string
-	if r.Truncated {
+	if r.Truncated && r.FromMap {
+		out = append(out, "The memory map is not whole, or its parts contradict each other: it lacks "+strings.Join(r.Missing, ", ")+".")
+	} else if r.Truncated {
 		out = append(out, "The text is cut: it lacks "+strings.Join(r.Missing, ", ")+".")
 	}
 	out = append(out, r.Assumed...)
@@ -197,6 +221,12 @@ func (r *Reading) Undecided(foreign bool) []string {
 
 func (r *Reading) unknownRequest() string {
 	s := "How much was asked for is not in the text"
+	if r.FromMap {
+		s = "How much was asked for is not in a memory map"
+	}
+	if r.Stamped {
+		return s + ". Free chunks carry stamps of the timing counter, so that one that is large enough need not have been usable."
+	}
 	if r.LargestFree.Known {
 		return s + fmt.Sprintf("; it was more than the largest hole, %s.", bytesOf(r.LargestFree.N))
 	}

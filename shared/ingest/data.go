@@ -9,7 +9,9 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
+	"tideline/shared/ingest/bfclog"
 	"tideline/shared/ingest/chrometrace"
+	"tideline/shared/ingest/memorydump"
 	"tideline/shared/ingest/pickle"
 	"tideline/shared/ingest/pprof"
 	"tideline/shared/ingest/snapshot"
@@ -19,7 +21,8 @@ import (
 )
 
 // Data is a file of other tools that is no text: a PyTorch snapshot, a profile
-// of TensorFlow or JAX, a Chrome trace, a pprof profile.
+// of TensorFlow or JAX, a memory map of its allocator, a Chrome trace, a pprof
+// profile.
 type Data struct {
 	Reading *reading.Reading
 	Cut     string // why not all of it was read; "" if it was
@@ -29,6 +32,9 @@ type Data struct {
 	Memory   *xspace.MemoryProfile
 	Trace    *chrometrace.Trace
 	Profile  *pprof.Profile
+	Map      *memorydump.Map
+	// Dump is the Map in the form of a dump in a log; nil without one.
+	Dump *bfclog.Dump
 }
 
 // Limits bound what a file may cost. Zero fields mean the defaults of the
@@ -51,6 +57,8 @@ func (d *Data) Emit(strs *event.Strings, sink event.Sink) {
 		d.Trace.Emit(strs, sink)
 	case d.Profile != nil:
 		d.Profile.Emit(strs, sink)
+	case d.Map != nil:
+		tellMap(d.Map, d.Dump, strs, sink)
 	}
 }
 
@@ -62,7 +70,7 @@ var jsonMarks = []string{`"traceEvents"`, `"displayTimeUnit"`, `"schemaVersion"`
 // ReadData rather than for ReadText.
 func IsData(head []byte) bool {
 	switch Recognise(head) {
-	case Pickle, XSpace:
+	case Pickle, XSpace, MemoryMap:
 		return true
 	case JSON:
 		for _, m := range jsonMarks {
@@ -129,6 +137,8 @@ func readKind(kind Kind, head []byte, r io.Reader, l Limits) (*Data, error) {
 		}
 		x := s.Reading()
 		return cut(&Data{Reading: &x, Snapshot: s}, err), nil
+	case kind == MemoryMap:
+		return readMap(r, l)
 	case kind == JSON && bytes.Contains(head, []byte(`"memoryProfilePerAllocator"`)):
 		p, err := xspace.ReadMemoryProfile(r, l.Unzip)
 		if p == nil {
@@ -155,14 +165,20 @@ func cut(d *Data, err error) *Data {
 	return d
 }
 
-// readMessage tells a pprof profile, which has a string table that begins with
-// the empty string, from an XSpace.
-func readMessage(r io.Reader, l Limits) (*Data, error) {
+// all is all of a file that is kept, as far as the limit allows.
+func all(r io.Reader, l Limits) ([]byte, error) {
 	limit := l.Unzip
 	if limit <= 0 || limit > unzip.DefaultAll {
 		limit = unzip.DefaultAll
 	}
 	raw, _, err := unzip.All(r, limit)
+	return raw, err //nolint:wrapcheck // it says what it read
+}
+
+// readMessage tells a pprof profile, which has a string table that begins with
+// the empty string, from an XSpace.
+func readMessage(r io.Reader, l Limits) (*Data, error) {
+	raw, err := all(r, l)
 	if err != nil && len(raw) == 0 {
 		return nil, err
 	}
@@ -172,7 +188,7 @@ func readMessage(r io.Reader, l Limits) (*Data, error) {
 	}
 	s, serr := xspace.Decode(raw)
 	if s == nil {
-		return nil, fmt.Errorf("a protobuf message that is neither a profile of TensorFlow or JAX nor a pprof profile: %w", serr)
+		return nil, fmt.Errorf("a protobuf message that is neither a profile of TensorFlow or JAX nor a pprof profile nor a memory map: %w", serr)
 	}
 	if err == nil {
 		err = serr

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"tideline/shared/ingest/memorydump"
 )
 
 // Kind is what a file is.
 type Kind uint8
 
-// The kinds. Open reads timelines, logs, pickles, JSON, XSpaces and, where it is a
-// profile, Binary, gzip taken off; the others are recognised so that a refusal
-// can say what came instead.
+// The kinds. Open reads timelines, logs, pickles, JSON, XSpaces, memory maps and,
+// where it is a profile, Binary, gzip taken off; the others are recognised so
+// that a refusal can say what came instead.
 const (
 	Unrecognised Kind = iota
 	Timeline          // our own .tideline
@@ -25,6 +27,7 @@ const (
 	Pickle
 	JSON
 	XSpace
+	MemoryMap // of a BFC allocator, TF_BFC_MEMORY_DUMP
 	Picture
 	PDF
 	Executable
@@ -52,6 +55,8 @@ func (k Kind) String() string {
 		return "JSON"
 	case XSpace:
 		return "a protobuf message (perhaps a TensorFlow profile)"
+	case MemoryMap:
+		return "a memory map of TensorFlow's allocator"
 	case Picture:
 		return "a picture"
 	case PDF:
@@ -102,6 +107,9 @@ func Recognise(head []byte) Kind {
 		if bytes.HasPrefix(head, []byte(m.head)) && (m.head != "MZ" || bytes.IndexByte(head, 0) >= 0) {
 			return m.kind
 		}
+	}
+	if memorydump.Is(head) {
+		return MemoryMap
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) {
 		return Log // text in UTF-16, as PowerShell redirects it
@@ -193,5 +201,5 @@ func (e *UnsupportedError) Error() string {
 	if e.Detail != "" {
 		s += ", but there is " + e.Detail
 	}
-	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a Chrome trace, or a pprof profile"
+	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a memory map of TensorFlow's allocator (TF_BFC_MEMORY_DUMP), a Chrome trace, or a pprof profile"
 }

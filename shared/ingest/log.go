@@ -95,7 +95,11 @@ func (w *logWriter) facts(log *bfclog.Log, readings []*analysis.Reading) {
 			Size: r.Limit.N, Text: w.strs.ID(allocatorFields(d, r).Encode()),
 		})
 	}
-	w.note(0, 0, "This timeline was read from a log. A log shows instants: times and the order of allocations are not in it and are made up here.")
+	if len(log.Dumps) > 0 && log.Dumps[0].Map {
+		w.note(0, 0, "This timeline was read from a memory map. A map shows an instant: times are not in it and are made up here.")
+	} else {
+		w.note(0, 0, "This timeline was read from a log. A log shows instants: times and the order of allocations are not in it and are made up here.")
+	}
 	for _, n := range log.Notices {
 		w.note(0, event.Warning, fmt.Sprintf("%s: %d × a request of %s failed at first (line %d); not an error by itself.",
 			orUnknown(n.Allocator), n.Count, n.Requested.Text, n.Line))
@@ -182,7 +186,7 @@ func (w *logWriter) failure(d *bfclog.Dump, r *analysis.Reading) {
 	id := max(0, w.spotOf(d))
 	dev, al := event.DeviceID(id), event.AllocatorID(id)
 	m := soundMap(d)
-	w.become(id, m)
+	w.become(id, m, actionsOf(d))
 	w.now += moment / 2
 	for _, n := range r.Refusals {
 		w.emit(event.Event{Kind: event.RegionRefused, Device: dev, Allocator: al, Size: n})
@@ -195,7 +199,11 @@ func (w *logWriter) failure(d *bfclog.Dump, r *analysis.Reading) {
 	})
 	w.emit(event.Event{Kind: event.Annotation, Device: dev, Text: w.strs.ID(analysis.VerdictNote + string(r.Verdict))})
 	if d.Truncated {
-		w.note(id, event.Warning, "The log is cut: it lacks "+strings.Join(d.Missing, ", ")+".")
+		what := "log"
+		if d.Map {
+			what = "memory map"
+		}
+		w.note(id, event.Warning, "The "+what+" is cut: it lacks "+strings.Join(d.Missing, ", ")+".")
 	}
 	w.unlisted(id, r, m)
 	w.now += moment / 2
@@ -298,7 +306,7 @@ func pieces(in *bfclog.Region) []event.Region {
 			out = append(out, event.Region{Address: c.Address})
 		}
 		r := &out[len(out)-1]
-		r.Chunks = append(r.Chunks, event.Chunk{Address: c.Address, Size: c.Size, Requested: c.Size, InUse: c.InUse})
+		r.Chunks = append(r.Chunks, event.Chunk{Address: c.Address, Size: c.Size, Requested: c.Asked(), InUse: c.InUse})
 		r.Size += c.Size
 		at = top
 	}
@@ -309,7 +317,7 @@ func pieces(in *bfclog.Region) []event.Region {
 const maxRegion = int64(1) << 60
 
 // become tells the difference from what the allocator held in the dump before.
-func (w *logWriter) become(id int, m event.ChunkMap) {
+func (w *logWriter) become(id int, m event.ChunkMap, known actions) {
 	s := &w.spots[id]
 	dev, al := event.DeviceID(id), event.AllocatorID(id)
 	next := map[uint64]*event.Region{}
@@ -336,6 +344,17 @@ func (w *logWriter) become(id int, m event.ChunkMap) {
 		}
 		delete(next, old.Address)
 	}
+	var taken []event.Chunk
+	take := func() {
+		for _, c := range taken {
+			w.emit(event.Event{
+				Kind: event.Alloc, Device: dev, Allocator: al, Address: c.Address, Size: c.Size, Requested: c.Requested,
+				Op: w.strs.ID(known[c.Address].op),
+			})
+		}
+		taken = taken[:0]
+	}
+	late := known.counted() // the order is known, across regions
 	for i := range m {
 		r := &m[i]
 		if next[r.Address] != nil {
@@ -343,10 +362,15 @@ func (w *logWriter) become(id int, m event.ChunkMap) {
 		}
 		for _, c := range r.Chunks {
 			if c.InUse && kept[c.Address] != c.Size {
-				w.emit(event.Event{Kind: event.Alloc, Device: dev, Allocator: al, Address: c.Address, Size: c.Size, Requested: c.Requested})
+				taken = append(taken, c)
 			}
 		}
+		if !late {
+			take()
+		}
 	}
+	known.sort(taken)
+	take()
 	s.regions = m
 }
 

@@ -1,9 +1,13 @@
 package foreign
 
 import (
+	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 )
+
+// mostHolders is how many ops a table names.
+const mostHolders = 6
 
 // BFC puts the reading of an allocator's own dump into the common form.
 func BFC(a *analysis.Reading) *reading.Reading {
@@ -13,6 +17,12 @@ func BFC(a *analysis.Reading) *reading.Reading {
 	}
 	for _, f := range a.Figures() {
 		r.Row(f.Name, f.Value)
+	}
+	for i, h := range a.Holders {
+		if i == mostHolders {
+			break
+		}
+		r.Row("held by "+h.Name, event.FormatBytes(h.Bytes))
 	}
 	for _, v := range a.Values() {
 		switch v.Name {

@@ -17,6 +17,7 @@ var phrases = map[string]string{
 	"driver_refused_despite_free": "The driver refused although memory is free",
 	"undetermined_truncated":      "Not certain",
 	"undetermined_no_state":       "Not certain",
+	"undetermined_no_request":     "Not certain",
 	"arena_growth_exact":          "The arena grows by what is asked for",
 	"arena_growth_rounding":       "The arena grows in rounded steps",
 	"arena_limit":                 "The arena is at its limit",

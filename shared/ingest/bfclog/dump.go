@@ -64,6 +64,11 @@ type Dump struct {
 	DriverFree, DeviceTotal Size // of the stream-ordered allocator's text
 	Async                   bool // printed by the stream-ordered allocator
 
+	// Map: read from a memory map, a file of TF_BFC_MEMORY_DUMP, which has every
+	// chunk with what was asked for, but neither the failing request nor a limit.
+	Map   bool
+	Notes []string // sentences about what the reader could not conclude
+
 	Gaps     []int // lines where somebody marked an omission
 	Promised bool  // the request line announces a dump
 	// Missing names the parts that a whole dump has and this text lacks.
@@ -149,6 +154,10 @@ type Chunk struct {
 	Step    int64  // likewise
 	FreedAt int64  // stamp of the timing counter
 	Tag     string // end of a partitioned pool
+	// Requested is what was asked for; texts do not tell it of one chunk.
+	Requested    int64
+	HasRequested bool
+	Action       uint64 // count of the allocator's actions; builds with memory debugging only
 	// Gap: chunks before this one are missing.
 	Gap bool
 }
@@ -185,6 +194,14 @@ func (d *Dump) advance(p phase) {
 	if p > d.phase {
 		d.phase = p
 	}
+}
+
+// Asked is what was asked for of the chunk, or its size where that is not told.
+func (c *Chunk) Asked() int64 {
+	if c.HasRequested {
+		return c.Requested
+	}
+	return c.Size
 }
 
 // HostPinned says whether the allocator hands out page-locked host memory,

@@ -61,6 +61,9 @@ func New(message []byte) Reader { return Reader{b: message} }
 // Err is why Next stopped before the end, or nil.
 func (r *Reader) Err() error { return r.err }
 
+// Offset is where in the message the next field begins.
+func (r *Reader) Offset() int { return r.pos }
+
 // Next moves to the next field, which Field then is.
 func (r *Reader) Next() bool {
 	for r.err == nil && r.pos < len(r.b) {
