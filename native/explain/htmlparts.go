@@ -177,6 +177,9 @@ func (f *failure) heldTables() []heldTable {
 		}
 		return append(out, kinds, heldOf("By op", r.ByOp, 12))
 	}
+	if len(f.Holders) > 0 {
+		out = append(out, heldOf("Held at that moment, by op", f.Holders, 12))
+	}
 	if len(f.Usage) > 0 {
 		t := heldTable{Title: "Held, as the error reports it"}
 		for i, u := range f.Usage {

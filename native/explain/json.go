@@ -131,6 +131,9 @@ func (f *failure) json(o *object) {
 		o.array("holders_by_category", len(r.ByKind), held(r.ByKind))
 		o.array("holders_by_op", len(r.ByOp), held(r.ByOp))
 	}
+	if len(f.Holders) > 0 {
+		o.array("holders_by_op", len(f.Holders), held(f.Holders))
+	}
 	for _, v := range f.Values() {
 		o.member(v.Name, rawValue(v))
 	}

@@ -93,6 +93,10 @@ func redactFailure(r *redact.Redactor, in *analysis.Reading) *analysis.Reading {
 	for i := range x.Usage {
 		x.Usage[i].Node = r.Name(redact.Op, x.Usage[i].Node)
 	}
+	x.Holders = append([]analysis.Held(nil), x.Holders...)
+	for i := range x.Holders {
+		x.Holders[i].Name = r.Name(redact.Op, x.Holders[i].Name)
+	}
 	return &x
 }
 

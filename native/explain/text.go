@@ -324,6 +324,7 @@ func (f *failure) holders(w *bufio.Writer, width int) {
 		heldText(w, "and by op", r.ByOp, 6)
 		return
 	}
+	heldText(w, "Held at that moment, by op", f.Holders, 6)
 	for i, u := range f.Usage {
 		if i == 0 {
 			fmt.Fprintln(w, "\nHeld, as the error reports it")

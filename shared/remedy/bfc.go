@@ -1,6 +1,7 @@
 package remedy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -35,7 +36,7 @@ func BFC(d *bfclog.Dump, r *analysis.Reading, o Options) Outcome {
 	var easier played
 	s := played{sequence: t.s, assumes: t.assumes}
 	if t.how != alone {
-		easier = played{sequence: t.sequence(alone), assumes: oneByOne}
+		easier = played{sequence: t.sequence(alone), assumes: t.oneByOne()}
 	}
 	if t.how == exact {
 		s.doubts = []*sequence{t.sequence(alone)}
@@ -85,10 +86,27 @@ const inOrder = "the dump's chunks are asked for in the order of addresses, the 
 
 const oneByOne = "the chunks in use are asked for in the order of addresses, and nothing else ever was"
 
+const inTurn = "the chunks in use are asked for in the order of their counts of actions, and nothing else ever was"
+
+// oneByOne says in which order the chunks in use are asked for on their own.
+func (t *bestFit) oneByOne() string {
+	for i := range t.d.Regions {
+		for j := range t.d.Regions[i].Chunks {
+			if c := &t.d.Regions[i].Chunks[j]; c.InUse && c.Action > 0 {
+				return inTurn
+			}
+		}
+	}
+	return oneByOne
+}
+
 // replayable says whether the dump tells what is needed: the request, the
 // limit and every chunk in use.
 func (t *bestFit) replayable() bool {
 	if t.r.NotFailure || !t.sizes() {
+		if t.d.Map && !t.r.Rounded.Known {
+			t.out.say("Nothing was replayed: a memory map does not tell how much was asked for.")
+		}
 		return false
 	}
 	if len(t.r.Refusals) > 0 && t.r.Pool.Known {
@@ -205,8 +223,11 @@ func (t *bestFit) sequence(how layout) *sequence {
 		for _, r := range t.ascending() {
 			list = append(list, r.Chunks...)
 		}
-		if how == downwards {
+		switch how {
+		case downwards:
 			slices.Reverse(list)
+		case alone: // in the order in which they were taken, where the dump tells it
+			slices.SortStableFunc(list, func(a, b bfclog.Chunk) int { return cmp.Compare(a.Action, b.Action) })
 		}
 		for _, c := range list {
 			if c.InUse {
@@ -315,8 +336,12 @@ func (t *bestFit) assume() {
 		t.assumes = inOrder
 		t.out.say("The dump's chunks were built up in the order of addresses, holes included; the request fails as recorded.")
 	case t.d.ListComplete:
-		t.assumes = oneByOne
-		t.out.say("The chunks in use were asked for in the order of addresses; the request fails as recorded even so.")
+		t.assumes = t.oneByOne()
+		order := "addresses"
+		if t.assumes == inTurn {
+			order = "their counts of actions"
+		}
+		t.out.say("The chunks in use were asked for in the order of " + order + "; the request fails as recorded even so.")
 	default:
 		t.assumes = "the chunks in use are asked for from the smallest size to the largest, as the dump's summary has them, and nothing else ever was"
 		t.out.say("The chunks in use, as the summary counts them, were asked for from the smallest size to the largest; the request fails as recorded even so.")

@@ -17,6 +17,9 @@ func Fill(in *ingest.Input, o Options) {
 	case in.Data != nil && in.Data.Snapshot != nil:
 		out := Snapshot(in.Data.Snapshot, o)
 		out.Attach(in.Data.Reading)
+	case in.Data != nil && in.Data.Dump != nil:
+		out := BFC(in.Data.Dump, analysis.FromDump(in.Data.Dump), o)
+		out.Attach(in.Data.Reading)
 	case in.Text != nil:
 		Text(in.Text, in.Readings, o)
 	}
