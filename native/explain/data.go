@@ -3,6 +3,7 @@ package explain
 import (
 	"io"
 
+	"tideline/shared/analysis"
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 	"tideline/shared/remedy"
@@ -25,9 +26,24 @@ func explainData(name string, r io.Reader, w io.Writer, o Options) error {
 		out := remedy.Snapshot(d.Snapshot, o.replayOptions())
 		out.Attach(d.Reading)
 	}
+	if d.Dump != nil {
+		return explainMap(name, d, w, o)
+	}
 	rep := report{name: name, kind: d.Reading.Kind, readings: []*common.Reading{d.Reading}, cut: d.Cut}
 	if o.HTML {
 		rep.draw(d)
 	}
+	return rep.write(w, o)
+}
+
+// explainMap explains a memory map as the dump in a log that it amounts to.
+func explainMap(name string, d *ingest.Data, w io.Writer, o Options) error {
+	f := failure{Reading: analysis.FromDump(d.Dump)}
+	if !o.NoReruns {
+		out := remedy.BFC(d.Dump, f.Reading, o.replayOptions())
+		f.replays = new(common.Reading)
+		out.Attach(f.replays)
+	}
+	rep := report{name: name, kind: d.Reading.Kind, failures: []failure{f}, cut: d.Cut}
 	return rep.write(w, o)
 }

@@ -168,7 +168,7 @@ func toneOf(verdict string) string {
 	switch verdict {
 	case "timeline", "parse_only", "balanced", "no_growth", "explained", "done":
 		return "ok"
-	case "undetermined_truncated", "undetermined_no_state", "retryable", "":
+	case "undetermined_truncated", "undetermined_no_state", "undetermined_no_request", "retryable", "":
 		return "warn"
 	}
 	return "bad"
