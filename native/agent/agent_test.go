@@ -116,6 +116,36 @@ func TestStoppedWorkloadHasAWholeFile(t *testing.T) {
 	}
 }
 
+// TestARunAloneHasItsCardToItself: runs share the agent's cards, those that are
+// started alone do not.
+func TestARunAloneHasItsCardToItself(t *testing.T) {
+	_, c := serve(t, Options{})
+	small := strings.Replace(smallRun, "t4-16g, growth: true", "lab-256m", 1)
+	start := func(query, workload string) api.RunInfo {
+		t.Helper()
+		status, _, body := c.do("POST", api.PathRuns+query, workload, nil)
+		if status != http.StatusCreated {
+			t.Fatal(status, body)
+		}
+		return decodeJSON[api.RunInfo](t, body)
+	}
+	long := start("", strings.Replace(small, "steps: 3", "steps: 1000000", 1))
+	c.until(long.ID, func(i api.RunInfo) bool { return i.Step > 1 })
+	if shared := c.until(start("?alone=false", small).ID, over); shared.State == api.StateDone {
+		t.Errorf("a second run on a full card: %+v", shared)
+	}
+	for range 2 {
+		if alone := c.until(start("?alone=true", small).ID, over); alone.State != api.StateDone {
+			t.Errorf("a run alone: %+v", alone)
+		}
+	}
+	c.do("POST", strings.Replace(api.PathStop, "{id}", long.ID, 1), "", nil)
+	c.until(long.ID, over)
+	if status, _, body := c.do("POST", api.PathRuns+"?alone=perhaps", small, nil); status != http.StatusBadRequest || !strings.Contains(body, "true or false") {
+		t.Error(status, body)
+	}
+}
+
 func TestASlowReaderDoesNotSlowTheRun(t *testing.T) {
 	a, c := serve(t, Options{})
 	hold := make(chan struct{})

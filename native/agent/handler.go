@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,14 +103,19 @@ func (a *Agent) checkWorkload(w http.ResponseWriter, r *http.Request) {
 
 func (a *Agent) postRun(w http.ResponseWriter, r *http.Request) {
 	workload, problems, ok := a.readWorkload(w, r)
+	query := r.URL.Query().Get("alone")
+	alone, err := strconv.ParseBool(cmp.Or(query, "false"))
 	switch {
 	case !ok:
+		return
+	case err != nil:
+		fail(w, http.StatusBadRequest, fmt.Sprintf("alone is %q: expected true or false", query))
 		return
 	case len(problems) > 0:
 		answer(w, http.StatusUnprocessableEntity, api.Failure{Error: "the workload cannot run: " + problems.Error(), Problems: problems})
 		return
 	}
-	info, err := a.Start(workload)
+	info, err := a.Start(workload, alone)
 	switch {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "5")

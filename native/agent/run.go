@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"tideline/protocol/api"
 	"tideline/protocol/api/workfile"
 	"tideline/protocol/event"
+	"tideline/shared/device"
 	"tideline/shared/launch"
 )
 
@@ -67,8 +69,10 @@ func (r *run) info() api.RunInfo {
 	return info
 }
 
-// Start begins a workload. Defaults are filled in; it must be valid.
-func (a *Agent) Start(w *api.Workload) (api.RunInfo, error) {
+// Start begins a workload. Defaults are filled in; it must be valid. Alone, it has
+// a machine of its own, whose cards no other run fills; otherwise it shares the
+// agent's with all the others.
+func (a *Agent) Start(w *api.Workload, alone bool) (api.RunInfo, error) {
 	w = w.Clone()
 	w.Defaults()
 	yaml, err := workfile.Write(w)
@@ -76,6 +80,9 @@ func (a *Agent) Start(w *api.Workload) (api.RunInfo, error) {
 		return api.RunInfo{}, err
 	}
 	return a.Go(w.Name, string(yaml), w.Steps, func(o launch.Options) (launch.Result, error) {
+		if alone {
+			o.Machine = device.NewMachine(new(sync.Mutex))
+		}
 		if a.opts.Compute != nil {
 			if err := a.opts.Compute(w, &o); err != nil {
 				return launch.Result{}, err

@@ -5,7 +5,7 @@ package api
 // sets, or as ?token=TOKEN. An answer that is not a success is a Failure.
 const (
 	PathInfo     = "/api/v1/info"               // GET: Info
-	PathRuns     = "/api/v1/runs"               // GET: []RunInfo; POST: a workload (YAML or JSON) -> RunInfo
+	PathRuns     = "/api/v1/runs"               // GET: []RunInfo; POST: a workload (YAML or JSON) -> RunInfo; ?alone=true: on a machine of its own
 	PathRun      = "/api/v1/runs/{id}"          // GET: RunInfo
 	PathStop     = "/api/v1/runs/{id}/stop"     // POST
 	PathFile     = "/api/v1/runs/{id}/file"     // GET: the .tideline file as far as it is written

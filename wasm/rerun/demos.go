@@ -67,7 +67,7 @@ var demos = []demo{
 			"input.source=synthetic\ninput.prefetch=2\n" + t4,
 	},
 	{
-		"two-runs", "Two runs, one card", "Start it twice on the agent: the first takes the card, the second fails.",
+		"two-runs", "Two runs, one card", "Two runs start on the agent: the first takes the card, the second fails. With growth both fit.",
 		"name=two-runs\n" + lenet + "batch=256\nsteps=200\n" + card + "devices.0.card=shared\n" + plain,
 	},
 }

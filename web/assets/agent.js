@@ -32,7 +32,9 @@ export const agent = {
     return answer.blob();
   },
   stop: (id) => request(`/runs/${encodeURIComponent(id)}/stop`, { method: "POST" }),
-  start: (workload) => request("/runs", {
+  // start begins a run: alone on a machine of its own, or on the agent's, whose
+  // cards all such runs share.
+  start: (workload, alone = false) => request(`/runs${alone ? "?alone=true" : ""}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(workload),

@@ -7,9 +7,12 @@ import { label, nest } from "./knobs.js";
 import { $, el } from "./words.js";
 
 export const running = {
+  // demo starts a demo: with a card to itself, so that one click never depends on
+  // what else runs, unless it names the card that two runs are to share.
   async demo(d) {
     this.knobs.show(parse(d.fields));
-    if (this.hasAgent) await this.runOnAgent();
+    const shared = d.fields.includes(".card=");
+    if (this.hasAgent) await this.runOnAgent({ alone: !shared, twice: shared });
     else await this.rerun(d.title, true);
   },
 
@@ -57,7 +60,9 @@ export const running = {
     });
   },
 
-  async runOnAgent() {
+  // runOnAgent starts what the controls say; twice: once more when the first has
+  // its memory, and shows the second.
+  async runOnAgent({ alone = false, twice = false } = {}) {
     if (!this.hasAgent) return;
     if (this.local) return this.toast("A rerun is in progress: stop it first.");
     this.knobs.problems(null);
@@ -66,7 +71,11 @@ export const running = {
         const fields = this.knobs.collect();
         const { problems } = await this.runner.check(encode(fields));
         if (problems) return this.knobs.problems(problems);
-        const run = await agent.start(nest(fields));
+        let run = await agent.start(nest(fields), alone);
+        if (twice) {
+          await begun(run.id);
+          run = await agent.start(nest(fields), alone);
+        }
         await this.listRuns();
         await this.pick(`agent:${run.id}`, true);
       } catch (e) {
@@ -205,6 +214,13 @@ export const running = {
     this.remember();
   },
 };
+
+// begun waits for a run's first step.
+async function begun(id) {
+  for (let run = await agent.run(id); run.state === "running" && run.step < 1; run = await agent.run(id)) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 function rerunName(knobs) {
   const what = knobs.list?.filter(([k]) => k !== "train.learning_rate").map(([k, , b]) => `${label(k)} ${b}`).join(", ");

@@ -1,0 +1,37 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestDemosDoNotFightForACard: two that are started at once both end well, and
+// the one about sharing starts both of its runs, of which the second fails.
+func TestDemosDoNotFightForACard(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1440, 900)
+	p.open(a.url)
+	p.do("start two demos", chromedp.Evaluate[chromedp.Void](`for (const d of ["stall", "demo"]) document.querySelector('#demos [data-demo="' + d + '"]').click()`))
+	p.wait("both runs", `tideline.agentRuns?.length === 2 && !tideline.live`)
+	p.settled()
+	states := func() string {
+		return eval[string](p, `tideline.agentRuns.map((r) => r.name + " " + r.state).join(", ")`)
+	}
+	p.wait("both to end", `(tideline.listRuns(), tideline.agentRuns.every((r) => r.state !== "running"))`)
+	if got := states(); strings.Count(got, " done") != 2 {
+		t.Errorf("the demos ended as %s", got)
+	}
+	p.click(`#demos [data-demo="two-runs"]`)
+	p.wait("the second to fail", `(tideline.listRuns(), tideline.agentRuns.length === 4 && tideline.agentRuns[3].state !== "running")`)
+	p.settled()
+	if got := states(); !strings.HasSuffix(strings.Replace(got, "running", "done", 1), "two-runs done, two-runs out of memory") {
+		t.Errorf("the runs ended as %s", got)
+	}
+	if state := p.text("#run-state"); state != "out of memory" {
+		t.Errorf("the page shows the run that ended as %q", state)
+	}
+	p.screenshot("two-runs")
+	p.quiet()
+}
