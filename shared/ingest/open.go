@@ -57,6 +57,17 @@ func Open(name string, r io.Reader, l Limits) (*Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
+	return openPlain(name, in, zipped, l)
+}
+
+// OpenUnpacked reads what was packed by gzip and is unpacked by the caller, such
+// as a browser, which does so faster than a WebAssembly module could. All is as
+// if Open had been given the packed input.
+func OpenUnpacked(name string, r io.Reader, l Limits) (*Input, error) {
+	return openPlain(name, unzip.Limited(r, l.Unzip), true, l)
+}
+
+func openPlain(name string, in io.Reader, zipped bool, l Limits) (*Input, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
 	head, err := b.Peek(HeadBytes)
 	if err != nil && !errors.Is(err, io.EOF) && (len(head) == 0 || !zipped) {

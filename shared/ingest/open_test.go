@@ -252,3 +252,13 @@ func FuzzOpen(f *testing.F) {
 		}))
 	})
 }
+
+// TestUnpackedByTheCaller: the limit and its message are those of a packed file.
+func TestUnpackedByTheCaller(t *testing.T) {
+	file := bytes.Repeat([]byte("no report in this line\n"), 100)
+	_, want := Open("x", bytes.NewReader(packFile(file)), Limits{Unzip: 999})
+	_, got := OpenUnpacked("x", bytes.NewReader(file), Limits{Unzip: 999})
+	if want == nil || got == nil || got.Error() != want.Error() || !strings.Contains(got.Error(), "999 bytes") {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

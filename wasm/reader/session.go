@@ -46,12 +46,20 @@ type Session struct {
 
 // Start begins a file, in the place of one that is not yet read. The name is
 // for errors.
-func (s *Session) Start(name string) State {
+func (s *Session) Start(name string) State { return s.start(name, ingest.Open) }
+
+// StartUnpacked begins a file that is packed by gzip, of which what comes out is
+// fed.
+func (s *Session) StartUnpacked(name string) State { return s.start(name, ingest.OpenUnpacked) }
+
+type opener func(string, io.Reader, ingest.Limits) (*ingest.Input, error)
+
+func (s *Session) start(name string, open opener) State {
 	if s.stop != nil {
 		s.stop()
 	}
 	*s = Session{out: s.out[:0], spare: s.spare, answer: s.answer[:0]}
-	s.next, s.stop = iter.Pull(s.run(name))
+	s.next, s.stop = iter.Pull(s.run(name, open))
 	return Hungry
 }
 
@@ -88,10 +96,10 @@ func (s *Session) Answer() []byte { return s.answer }
 var errGivenUp = errors.New("given up")
 
 // run reads a file as a coroutine: where it would wait it yields.
-func (s *Session) run(name string) iter.Seq[State] {
+func (s *Session) run(name string, open opener) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		c := &course{s: s, yield: yield}
-		if err := c.read(name); err != nil && !c.over {
+		if err := c.read(name, open); err != nil && !c.over {
 			s.answer = append(s.answer[:0], err.Error()...)
 			yield(Failed)
 		}
@@ -113,8 +121,8 @@ func (c *course) wait(st State) {
 	}
 }
 
-func (c *course) read(name string) error {
-	in, err := ingest.Open(name, c, ingest.Limits{})
+func (c *course) read(name string, open opener) error {
+	in, err := open(name, c, ingest.Limits{})
 	if err != nil || c.over {
 		return err
 	}

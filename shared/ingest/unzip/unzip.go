@@ -44,7 +44,16 @@ func Open(r io.Reader, limit int64) (out io.Reader, zipped bool, err error) {
 	if err != nil {
 		return nil, true, fmt.Errorf("gzip: read the header: %w", err)
 	}
-	return &limited{z, limit, limit}, true, nil
+	return Limited(z, limit), true, nil
+}
+
+// Limited is what comes out of a packed input that somebody else unpacks: at
+// most limit bytes before a *LimitError; 0 means DefaultLimit.
+func Limited(r io.Reader, limit int64) io.Reader {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	return &limited{r, limit, limit}
 }
 
 type limited struct {

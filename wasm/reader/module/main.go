@@ -34,6 +34,11 @@ func tlInput(n int32) unsafe.Pointer {
 //go:wasmexport tl_start
 func tlStart(n int32) int32 { return int32(session.Start(string(input[:n]))) }
 
+// tlStartUnpacked begins one that is packed by gzip and that the browser unpacks.
+//
+//go:wasmexport tl_start_unpacked
+func tlStartUnpacked(n int32) int32 { return int32(session.StartUnpacked(string(input[:n]))) }
+
 // tlFeed gives the input as the next bytes of the file; last is 1 when none
 // follow. It returns what the session waits for.
 //
