@@ -21,20 +21,26 @@ type buffer struct {
 	refs      int32
 	flight    uint32 // the copy that fills it, until the host has seen its end
 	space     spaceID
-	pinned    bool  // the attribute gpu_compatible
-	safe      bool  // no kernel may still use the memory, see Config.Timestamps
-	life      int32 // in a dry run: the record of its life, counted from 1
+	pinned    bool     // the attribute gpu_compatible
+	safe      bool     // no kernel may still use the memory, see Config.Timestamps
+	life      int32    // in a dry run: the record of its life, counted from 1
+	next      bufferID // of a free slot: the free one after it
 }
 
 // newBuffer takes a slot of the table; the caller fills it.
 func (r *Runtime) newBuffer() bufferID {
-	if n := len(r.freeBuffers); n > 0 {
-		id := r.freeBuffers[n-1]
-		r.freeBuffers = r.freeBuffers[:n-1]
+	if id := r.freeBuffer; id != 0 {
+		r.freeBuffer = r.buffers[id].next
 		return id
 	}
 	r.buffers = append(r.buffers, buffer{})
 	return bufferID(len(r.buffers) - 1)
+}
+
+// recycle puts a slot back, the next to be taken.
+func (r *Runtime) recycle(id bufferID) {
+	r.buffers[id].next = r.freeBuffer
+	r.freeBuffer = id
 }
 
 // request is what a new buffer is for.
@@ -65,20 +71,21 @@ type keeper interface {
 // allocate makes a buffer with one reference. Zero bytes take no memory. ok is
 // false when there was none; unless the caller can do without, that ends the
 // run and is told as an event.
-func (r *Runtime) allocate(q request) (bufferID, bool) {
+func (r *Runtime) allocate(q *request) (bufferID, bool) {
 	if r.dry != nil {
-		return r.dry.allocate(r, &q), true
+		return r.dry.allocate(r, q), true
 	}
 	s := &r.spaces[q.space]
 	if s.within != noSpace {
-		return r.allocatePlanned(s, &q), true
+		return r.allocatePlanned(s, q), true
 	}
 	if !s.begun && q.bytes > 0 {
 		r.begin(q.space)
 	}
 	id := r.newBuffer()
 	b := &r.buffers[id]
-	*b = buffer{refs: 1, space: q.space, pinned: s.pinned}
+	*b = buffer{}
+	b.refs, b.space, b.pinned = 1, q.space, s.pinned
 	if q.bytes == 0 {
 		return id, true
 	}
@@ -92,14 +99,14 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 	}
 	block, ok := s.ofMemory(q.lasting)
 	if !ok {
-		r.freeBuffers = append(r.freeBuffers, id)
+		r.recycle(id)
 		if !r.broken() && !q.noRetry {
-			r.outOfMemory(&q)
+			r.outOfMemory(q)
 		}
 		return 0, false
 	}
 	if r.failed != nil {
-		r.freeBuffers = append(r.freeBuffers, id)
+		r.recycle(id)
 		return 0, false
 	}
 	// The table may not have grown since: nothing else makes buffers here.
@@ -108,19 +115,35 @@ func (r *Runtime) allocate(q request) (bufferID, bool) {
 		b.safe = q.arriving
 	}
 	b.address, b.size, b.requested = block.Address, block.Size, block.Requested
-	e := &r.ev
-	*e = event.Event{
-		Kind: event.Alloc, Device: s.device, Allocator: s.id, Address: block.Address,
-		Size: block.Size, Requested: block.Requested, Tensor: q.tensor, Op: q.op, Category: q.category, Step: r.step,
-	}
-	r.out.host(e)
+	r.tellAlloc(s, b, q)
 	return id, true
+}
+
+func (r *Runtime) tellAlloc(s *space, b *buffer, q *request) {
+	e := r.event(event.Alloc)
+	e.Device, e.Allocator = s.device, s.id
+	e.Address, e.Size, e.Requested = b.address, b.size, b.requested
+	e.Tensor, e.Op, e.Category = q.tensor, q.op, q.category
+	r.out.host(e)
+}
+
+// event is the record of all events that are told at once, for one of kind k in
+// the step under way. What the kind does not use is zero: the record is emptied
+// where it lies and its fields are written there, as a literal would be made
+// elsewhere and copied.
+func (r *Runtime) event(k event.Kind) *event.Event {
+	e := &r.ev
+	*e = event.Event{}
+	e.Kind, e.Step = k, r.step
+	return e
 }
 
 // ofMemory asks the allocator for what s.ask says.
 func (s *space) ofMemory(lasting bool) (alloc.Block, bool) {
-	if m, ok := s.memory.(keeper); lasting && ok {
-		return m.AllocateParameter(s.ask)
+	if lasting {
+		if m, ok := s.memory.(keeper); ok {
+			return m.AllocateParameter(s.ask)
+		}
 	}
 	return s.memory.Allocate(s.ask)
 }
@@ -135,22 +158,19 @@ func (r *Runtime) drop(id bufferID) {
 	if b.refs > 0 {
 		return
 	}
+	r.recycle(id)
 	switch {
 	case r.dry != nil:
 		r.dry.free(b)
 	case b.size > 0:
 		r.free(b)
 	}
-	r.freeBuffers = append(r.freeBuffers, id)
 }
 
 func (r *Runtime) free(b *buffer) {
 	s := &r.spaces[b.space]
-	e := &r.ev
-	*e = event.Event{
-		Kind: event.Free, Device: s.device, Allocator: s.id,
-		Address: b.address, Size: b.size, Step: r.step,
-	}
+	e := r.event(event.Free)
+	e.Device, e.Allocator, e.Address, e.Size = s.device, s.id, b.address, b.size
 	r.out.host(e)
 	if s.within != noSpace {
 		s.inUse -= b.size

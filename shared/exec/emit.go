@@ -8,31 +8,42 @@ import "tideline/protocol/event"
 // of all queues is the next to tell.
 type emitter struct {
 	sink   event.Sink
-	now    func() int64
+	clock  clock
 	queues []queue // by device and stream
 	next   int64   // earliest time in any queue; far when all are empty
 	feed   Feed    // whose events are told when their time comes; nil for none
 	feedAt int64   // earliest time of those
 	last   int64   // time of the last event told
 	count  uint64
-	ev     event.Event // the one that is handed out: no allocation per event
 }
+
+// clock says what time it is on the host.
+type clock interface{ Now() int64 }
 
 const far = int64(1<<63 - 1)
 
 // queue is a ring of events of one stream, ascending in time.
 type queue struct {
-	ring []event.Event
-	head int
-	n    int
+	ring  []event.Event
+	head  int
+	n     int
+	first int64 // time of the head; far when there is none
 }
 
+// push appends a copy of e. The queue must have room.
 func (q *queue) push(e *event.Event) {
-	if q.n == len(q.ring) {
-		q.grow()
-	}
 	q.ring[(q.head+q.n)&(len(q.ring)-1)] = *e
 	q.n++
+}
+
+// pop takes the head away.
+func (q *queue) pop() {
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.n--
+	q.first = far
+	if q.n > 0 {
+		q.first = q.ring[q.head].Time
+	}
 }
 
 func (q *queue) grow() {
@@ -47,6 +58,9 @@ const streamsPerDevice = 4
 
 func (m *emitter) open(devices int) {
 	m.queues = make([]queue, devices*streamsPerDevice)
+	for i := range m.queues {
+		m.queues[i].first = far
+	}
 	m.next, m.feedAt = far, far
 }
 
@@ -56,9 +70,14 @@ func (m *emitter) follow(f Feed) {
 	m.feedAt = f.Pending()
 }
 
-// host tells an event at the host's time.
+// host tells an event at the host's time; it is at without the call.
 func (m *emitter) host(e *event.Event) {
-	m.at(m.now(), e)
+	t := m.clock.Now()
+	if t >= m.next || t >= m.feedAt {
+		m.flush(t)
+	}
+	e.Time = t
+	m.tell(e)
 }
 
 // at tells an event at time t, after all device events up to then.
@@ -71,21 +90,31 @@ func (m *emitter) at(t int64, e *event.Event) {
 }
 
 func (m *emitter) tell(e *event.Event) {
-	if e.Time < m.last {
-		// A real clock's device span may end a tick behind what was told.
-		e.Time = m.last
-	}
+	// A real clock's device span may end a tick behind what was told.
+	e.Time = max(e.Time, m.last)
 	m.last = e.Time
 	m.count++
-	if m.sink != nil {
-		m.sink.Emit(e)
-	}
+	m.sink.Emit(e)
 }
 
-// later queues an event of a stream; its Time is set already.
-func (m *emitter) later(dev event.DeviceID, s event.StreamID, e *event.Event) {
-	m.queues[int(dev)*streamsPerDevice+int(s)].push(e)
-	m.next = min(m.next, e.Time)
+// nobody is the sink of a run that is not watched.
+type nobody struct{}
+
+func (nobody) Emit(*event.Event) {}
+
+// later queues the two events of work on a stream: e, which tells its begin, and
+// the same of the kind that tells its end, which is the next one.
+func (m *emitter) later(dev event.DeviceID, stream event.StreamID, e *event.Event, s Span) {
+	q := &m.queues[int(dev)*streamsPerDevice+int(stream)]
+	if q.n+2 > len(q.ring) {
+		q.grow()
+	}
+	e.Time = s.Begin
+	q.push(e)
+	e.Kind, e.Time = e.Kind+1, s.End
+	q.push(e)
+	q.first = q.ring[q.head].Time
+	m.next = min(m.next, q.first)
 }
 
 // flush tells everything up to time t, the feed's events before a device's of
@@ -102,24 +131,15 @@ func (m *emitter) flush(t int64) {
 // devices tells all queued events of devices up to time t.
 func (m *emitter) devices(t int64) {
 	for m.next <= t {
-		best, second := -1, far
+		best, first, second := 0, far, far
 		for i := range m.queues {
-			q := &m.queues[i]
-			if q.n == 0 {
-				continue
-			}
-			h := q.ring[q.head].Time
-			switch {
-			case best < 0 || h < m.queues[best].ring[m.queues[best].head].Time:
-				if best >= 0 {
-					second = min(second, m.queues[best].ring[m.queues[best].head].Time)
-				}
-				best = i
-			default:
-				second = min(second, h)
+			if h := m.queues[i].first; h < first {
+				best, first, second = i, h, first
+			} else if h < second {
+				second = h
 			}
 		}
-		if best < 0 {
+		if first == far {
 			m.next = far
 			return
 		}
@@ -130,15 +150,9 @@ func (m *emitter) devices(t int64) {
 // drain tells the head of q and what follows it before any other queue's head.
 func (m *emitter) drain(q *queue, until, other int64) {
 	for {
-		m.ev = q.ring[q.head]
-		q.head = (q.head + 1) & (len(q.ring) - 1)
-		q.n--
-		m.tell(&m.ev)
-		if q.n == 0 {
-			m.next = other
-			return
-		}
-		if h := q.ring[q.head].Time; h >= other || h > until {
+		m.tell(&q.ring[q.head])
+		q.pop()
+		if h := q.first; h == far || h >= other || h > until {
 			m.next = min(h, other)
 			return
 		}

@@ -111,21 +111,20 @@ func (r *Runtime) clear(in []bufferID) {
 }
 
 func (r *Runtime) output(p *Plan, n *node, o int) (bufferID, bool) {
-	q := r.request(p, n.out[o], n.name)
-	return r.allocate(q)
+	var q request
+	r.request(&q, p, n.out[o], n.name)
+	return r.allocate(&q)
 }
 
-// request is for a new tensor: at its place in the arena where the plan has
-// one, of the tensor's allocator otherwise.
-func (r *Runtime) request(p *Plan, id tensorID, op event.StringID) request {
+// request fills q, which is empty, for a new tensor: at its place in the arena
+// where the plan has one, of the tensor's allocator otherwise.
+func (r *Runtime) request(q *request, p *Plan, id tensorID, op event.StringID) {
 	t := &p.tensors[id]
-	q := request{
-		bytes: t.bytes, op: op, tensor: t.name, value: &p.p.Values[t.value], space: t.space, category: t.category,
-	}
+	q.bytes, q.op, q.tensor, q.value = t.bytes, op, t.name, &p.p.Values[t.value]
+	q.space, q.category = t.space, t.category
 	if t.kind != copied || p.tensors[t.from].kind != inputTensor {
-		p.put(r, &q, int32(id)) // an entry parameter has no place in an arena
+		p.put(r, q, int32(id)) // an entry parameter has no place in an arena
 	}
-	return q
 }
 
 // forward gives output o the buffer of an input that nobody else holds, or 0.
@@ -163,11 +162,11 @@ func (r *Runtime) compatible(b *buffer, t *tensor) bool {
 
 func (r *Runtime) tellForward(b *buffer, t *tensor, n *node) {
 	s := &r.spaces[b.space]
-	r.ev = event.Event{
-		Kind: event.Forward, Device: s.device, Allocator: s.id, Address: b.address, Size: b.size,
-		Requested: b.requested, Tensor: t.name, Op: n.name, Category: t.category, Step: r.step,
-	}
-	r.out.host(&r.ev)
+	e := r.event(event.Forward)
+	e.Device, e.Allocator = s.device, s.id
+	e.Address, e.Size, e.Requested = b.address, b.size, b.requested
+	e.Tensor, e.Op, e.Category = t.name, n.name, t.category
+	r.out.host(e)
 }
 
 // run asks for the workspace, launches the kernel and tells it. in may have
@@ -198,7 +197,7 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 			category: event.Temporary, noRetry: true,
 		}
 		p.put(r, &q, int32(len(p.tensors))+n.id)
-		work, _ = r.allocate(q)
+		work, _ = r.allocate(&q)
 		if work != 0 {
 			k.Workspace = r.ref(work)
 		} else {
@@ -210,7 +209,7 @@ func (r *Runtime) run(p *Plan, n *node, in, out []bufferID) bool {
 	}
 	if n.metadata {
 		k.After = 0 // nothing is read
-	} else {
+	} else if len(r.flights) > 0 {
 		r.await(n.kernel.Device, in)
 	}
 	tracker := r.trackerOf(k.Device)
@@ -241,14 +240,10 @@ func (r *Runtime) tellOp(n *node, s Span) {
 		return
 	}
 	r.opID++
-	dev := n.kernel.Device // the host for metadata ops
-	r.ev = event.Event{
-		Kind: event.OpBegin, Time: s.Begin, Device: dev, Op: n.name, ID: r.opID, Step: r.step,
-		Category: n.phase, Stream: event.StreamCompute, Flags: r.modelled,
-	}
-	r.out.later(dev, event.StreamCompute, &r.ev)
-	r.ev.Kind, r.ev.Time = event.OpEnd, s.End
-	r.out.later(dev, event.StreamCompute, &r.ev)
+	e := r.event(event.OpBegin)
+	e.Device = n.kernel.Device // the host for metadata ops
+	e.Op, e.ID, e.Category, e.Stream, e.Flags = n.name, r.opID, n.phase, event.StreamCompute, r.modelled
+	r.out.later(e.Device, event.StreamCompute, e, s)
 }
 
 // handOn gives a tensor's buffer to its consumers in edge order: earlier edges

@@ -57,7 +57,8 @@ func (r *Runtime) ClearStats(dev event.DeviceID) { r.spaces[r.memory[dev]].memor
 
 // Take allocates memory whose contents are not defined.
 func (r *Runtime) Take(a Ask) (Handle, error) {
-	b, ok := r.allocate(r.ask(&a))
+	q := r.ask(&a)
+	b, ok := r.allocate(&q)
 	if !ok {
 		return 0, r.outcome()
 	}
@@ -79,7 +80,8 @@ func (r *Runtime) Fill(a Ask, fill func([]byte)) (Handle, error) {
 // Move copies memory to a device, where a asks for as many bytes. The caller
 // keeps from.
 func (r *Runtime) Move(from Handle, a Ask, cause event.TransferCause) (Handle, error) {
-	b, ok := r.copied(bufferID(from), r.ask(&a), cause)
+	q := r.ask(&a)
+	b, ok := r.copied(bufferID(from), &q, cause)
 	if !ok {
 		return 0, r.outcome()
 	}
@@ -127,7 +129,7 @@ func (r *Runtime) Read(h Handle, a Ask, into func([]byte)) error {
 	if !r.cfg.Devices[r.spaces[b.of(r)].device].IsHost() {
 		q := r.ask(&a)
 		q.space, q.category = r.hostSpace, event.Output
-		host, ok := r.copied(b, q, event.CauseFetch)
+		host, ok := r.copied(b, &q, event.CauseFetch)
 		if !ok {
 			return r.outcome()
 		}
@@ -156,7 +158,8 @@ type OneOp struct {
 	plan Plan
 	n    node
 	outs []Ask
-	made []bufferID // the outputs of the call under way
+	from []bufferID // the inputs of the call under way
+	made []bufferID // its outputs
 }
 
 // Prepare makes node id of p, whose inputs and outputs have their shapes,
@@ -168,7 +171,7 @@ func (r *Runtime) Prepare(p *program.Program, id program.NodeID, dev event.Devic
 		return nil, err
 	}
 	name := r.strings.ID(src.Name)
-	o := &OneOp{plan: Plan{p: p, eager: true}, made: make([]bufferID, len(src.Outputs))}
+	o := &OneOp{plan: Plan{p: p, eager: true}, made: make([]bufferID, len(src.Outputs)), from: make([]bufferID, 0, len(src.Inputs))}
 	o.n = node{
 		src: id, name: name, device: dev, phase: phases[src.Phase], alias: def.Alias, metadata: src.Op == program.OpShape,
 		dispatch: min(eagerDispatchMax, eagerDispatch+eagerPerTensor*int64(len(src.Inputs)+len(src.Outputs))),
@@ -235,14 +238,13 @@ func (r *Runtime) Do(o *OneOp, in, out []Handle) error {
 		out[0] = in[0]
 		return nil
 	}
-	var ins [32]bufferID
-	outs := o.made
-	from := ins[:0]
+	outs, from := o.made, o.from[:0]
 	for _, h := range in {
 		from = append(from, bufferID(h))
 	}
 	for i := range o.outs {
-		b, ok := r.allocate(r.ask(&o.outs[i]))
+		q := r.ask(&o.outs[i])
+		b, ok := r.allocate(&q)
 		if !ok {
 			r.dropAll(outs[:i])
 			return r.outcome()
@@ -268,7 +270,8 @@ func (r *Runtime) Own(h Handle, a Ask, whole bool) (Handle, error) {
 	if r.buffers[old].refs == 1 {
 		return h, nil
 	}
-	b, ok := r.allocate(r.ask(&a))
+	q := r.ask(&a)
+	b, ok := r.allocate(&q)
 	if !ok {
 		return 0, r.outcome()
 	}

@@ -90,18 +90,15 @@ func inArena(bytes int64) int64 { return (bytes + arenaAlignment - 1) &^ (arenaA
 func (r *Runtime) allocatePlanned(s *space, q *request) bufferID {
 	id := r.newBuffer()
 	b := &r.buffers[id]
-	*b = buffer{refs: 1, space: r.spaces[s.within].arena}
+	*b = buffer{}
+	b.refs, b.space = 1, r.spaces[s.within].arena
 	if q.bytes == 0 {
 		return id
 	}
 	b.address, b.size, b.requested = s.base+uint64(q.offset), inArena(q.bytes), q.bytes
 	s.inUse += b.size
 	s.peak = max(s.peak, s.inUse)
-	r.ev = event.Event{
-		Kind: event.Alloc, Device: s.device, Allocator: s.id, Address: b.address, Size: b.size, Requested: b.requested,
-		Tensor: q.tensor, Op: q.op, Category: q.category, Step: r.step,
-	}
-	r.out.host(&r.ev)
+	r.tellAlloc(s, b, q)
 	return id
 }
 
@@ -109,7 +106,7 @@ func (r *Runtime) allocatePlanned(s *space, q *request) bufferID {
 func (r *Runtime) takeArenas(p *Plan) bool {
 	for i := range p.arenas {
 		a := &p.arenas[i]
-		b, ok := r.allocate(request{
+		b, ok := r.allocate(&request{
 			bytes: a.Size, op: r.names.arena, tensor: r.names.arena, space: a.of, category: event.Temporary,
 		})
 		if !ok {

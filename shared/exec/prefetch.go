@@ -124,12 +124,13 @@ func (r *Runtime) newAhead(inputs int) ahead {
 }
 
 func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {
-	q := r.request(p, t, r.names.batch)
+	var q request
+	r.request(&q, p, t, r.names.batch)
 	q.category = event.Input
 	if p.sentTo[i] != noTensor && r.pinnedSpace != noSpace {
 		q.space = r.pinnedSpace // the host's side of a copy
 	}
-	host, ok := r.allocate(q)
+	host, ok := r.allocate(&q)
 	if !ok {
 		return false
 	}
@@ -144,7 +145,9 @@ func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {
 		return true
 	}
 	r.buffers[host].ready = max(r.buffers[host].ready, b.Ready)
-	to, ok := r.copied(host, r.request(p, p.sentTo[i], r.names.batch), event.CauseInput)
+	var there request
+	r.request(&there, p, p.sentTo[i], r.names.batch)
+	to, ok := r.copied(host, &there, event.CauseInput)
 	if !ok {
 		return false
 	}

@@ -62,7 +62,7 @@ func (r *Runtime) rehearse(p *Plan) ([]life, error) {
 	d := &Runtime{
 		cfg: r.cfg, backend: idle{}, strings: r.strings, spaces: slices.Clone(r.spaces), memory: r.memory,
 		hostSpace: r.hostSpace, pinnedSpace: r.pinnedSpace, buffers: make([]buffer, 1, 256),
-		dry: &dryRun{}, out: emitter{now: func() int64 { return 0 }, next: far, feedAt: far},
+		dry: &dryRun{}, out: emitter{sink: nobody{}, clock: idle{}, next: far, feedAt: far},
 	}
 	d.cfg.Stop = nil
 	d.variables = make([]variable, len(r.variables))

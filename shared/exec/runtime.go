@@ -75,7 +75,7 @@ type Runtime struct {
 	pinnedSpace spaceID   // page-locked host memory; noSpace when there is none
 	memory      []spaceID // by device: where its tensors live
 	buffers     []buffer
-	freeBuffers []bufferID
+	freeBuffer  bufferID // the slot given back last; 0: none
 
 	variables   []variable
 	scalars     []scalar
@@ -154,7 +154,10 @@ func New(c Config) (*Runtime, error) {
 		r.modelled = event.Modelled
 	}
 	r.buffers = make([]buffer, 1, 256)
-	r.out = emitter{sink: c.Sink, now: c.Backend.Now}
+	r.out = emitter{sink: c.Sink, clock: c.Backend}
+	if c.Sink == nil {
+		r.out.sink = nobody{}
+	}
 	r.out.open(len(c.Devices))
 	r.memory = make([]spaceID, len(c.Devices))
 	for i := range r.memory {
@@ -213,7 +216,7 @@ func (r *Runtime) begin(id spaceID) {
 	if r.cfg.Devices[s.device].IsHost() {
 		return
 	}
-	r.allocate(request{
+	r.allocate(&request{
 		bytes: ScratchBytes, op: r.names.scratch, tensor: r.names.scratch,
 		space: id, category: event.Temporary, noRetry: true,
 	})

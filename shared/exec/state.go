@@ -94,9 +94,10 @@ func (r *Runtime) replace(p *Plan, n *node, w write, in []bufferID) bool {
 	v := &r.variables[w.variable]
 	old := v.buffer
 	if r.buffers[old].refs > 1 {
-		q := r.request(p, n.in[w.input], n.name)
+		var q request
+		r.request(&q, p, n.in[w.input], n.name)
 		q.unit = 0
-		b, ok := r.allocate(q)
+		b, ok := r.allocate(&q)
 		if !ok {
 			return false
 		}
@@ -131,7 +132,7 @@ func (r *Runtime) copyVariable(n *node, from, to bufferID) bool {
 
 // onDevice makes an optimizer's slot: filled by a kernel where it lies.
 func (r *Runtime) onDevice(p *Plan, n *node, q request, v *program.Variable) (bufferID, bool) {
-	b, ok := r.allocate(q)
+	b, ok := r.allocate(&q)
 	if !ok {
 		return 0, false
 	}

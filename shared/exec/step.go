@@ -39,7 +39,7 @@ func (r *Runtime) FeedSink() event.Sink { return event.SinkFunc(r.out.tell) }
 // False means that there was none, which ends the run.
 func (r *Runtime) HoldHost(what string, bytes int64) bool {
 	id := r.strings.ID(what)
-	_, ok := r.allocate(request{bytes: bytes, op: id, tensor: id, space: r.hostSpace, category: event.Input})
+	_, ok := r.allocate(&request{bytes: bytes, op: id, tensor: id, space: r.hostSpace, category: event.Input})
 	return ok
 }
 
@@ -164,7 +164,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	r.batch = r.batch[:0]
 	for i, t := range p.inputs {
 		x := &p.tensors[t]
-		id, ok := r.allocate(request{
+		id, ok := r.allocate(&request{
 			bytes: x.bytes, op: r.names.batch, tensor: x.name, value: &p.p.Values[x.value], space: r.hostSpace, category: event.Input,
 		})
 		if !ok {
@@ -242,7 +242,7 @@ func (r *Runtime) fetch(p *Plan, x *fetch, b bufferID) bool {
 			q.space = r.pinnedSpace
 		}
 		var ok bool
-		if host, ok = r.copied(b, q, event.CauseFetch); !ok {
+		if host, ok = r.copied(b, &q, event.CauseFetch); !ok {
 			return false
 		}
 		r.seen(host)

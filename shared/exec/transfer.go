@@ -22,11 +22,13 @@ type flight struct {
 // first, so that both exist during the copy; then, for pageable host memory, a
 // staging buffer in the pinned pool; then the copy is ordered.
 func (r *Runtime) copyTo(p *Plan, from bufferID, id tensorID, op event.StringID) (bufferID, bool) {
-	return r.copied(from, r.request(p, id, op), p.tensors[id].cause)
+	var q request
+	r.request(&q, p, id, op)
+	return r.copied(from, &q, p.tensors[id].cause)
 }
 
 // copied makes a buffer as requested, of equal size, and copies from to it.
-func (r *Runtime) copied(from bufferID, q request, cause event.TransferCause) (bufferID, bool) {
+func (r *Runtime) copied(from bufferID, q *request, cause event.TransferCause) (bufferID, bool) {
 	q.arriving = r.cfg.Devices[r.spaces[from.of(r)].device].IsHost()
 	to, ok := r.allocate(q)
 	if !ok {
@@ -112,7 +114,7 @@ func (r *Runtime) stage(from bufferID, op, name event.StringID) bufferID {
 		return 0
 	}
 	bytes := r.buffers[from].requested
-	s, ok := r.allocate(request{
+	s, ok := r.allocate(&request{
 		bytes: bytes, op: op, tensor: name, space: r.pinnedSpace, category: event.Temporary, noRetry: true,
 	})
 	if !ok {
@@ -130,19 +132,16 @@ func (r *Runtime) tellCopy(c *Copy, owner event.DeviceID, s Span, src event.Devi
 		return
 	}
 	r.copyID++
-	r.ev = event.Event{
-		Kind: event.TransferBegin, Time: s.Begin, Device: src, Peer: c.To.Device, Size: c.To.Bytes, ID: r.copyID,
-		Stream: c.Stream, Cause: uint8(cause), Op: op, Tensor: name, Step: r.step, Flags: r.modelled,
-	}
+	e := r.event(event.TransferBegin)
+	e.Device, e.Peer, e.Size, e.ID = src, c.To.Device, c.To.Bytes, r.copyID
+	e.Stream, e.Cause, e.Op, e.Tensor, e.Flags = c.Stream, uint8(cause), op, name, r.modelled
 	if c.Pinned {
-		r.ev.Flags |= event.Pinned
+		e.Flags |= event.Pinned
 	}
 	if c.Staged {
-		r.ev.Flags |= event.DriverStaged
+		e.Flags |= event.DriverStaged
 	}
-	r.out.later(owner, c.Stream, &r.ev)
-	r.ev.Kind, r.ev.Time = event.TransferEnd, s.End
-	r.out.later(owner, c.Stream, &r.ev)
+	r.out.later(owner, c.Stream, e, s)
 }
 
 // fly notes a copy under way. With a staging buffer the source itself is not
@@ -277,7 +276,7 @@ func (r *Runtime) constantBuffer(p *Plan, t *tensor, op event.StringID, fill fun
 
 // initial makes memory with first values from the host.
 func (r *Runtime) initial(q request, fill func([]byte)) (bufferID, bool) {
-	b, ok := r.allocate(q)
+	b, ok := r.allocate(&q)
 	if !ok || q.bytes == 0 {
 		return b, ok
 	}
@@ -290,7 +289,7 @@ func (r *Runtime) initial(q request, fill func([]byte)) (bufferID, bool) {
 	if q.category == event.Constant && r.cfg.Mode != Eager && r.pinnedSpace != noSpace {
 		host.space = r.pinnedSpace // a graph unpacks its constants where they can be copied from
 	}
-	h, ok := r.allocate(host)
+	h, ok := r.allocate(&host)
 	if !ok {
 		r.drop(b)
 		return 0, false

@@ -30,7 +30,7 @@ func (r *Runtime) tune(n *node, in []bufferID) bool {
 		if bytes > r.cfg.workspaceLimit() {
 			continue
 		}
-		work, ok := r.allocate(request{
+		work, ok := r.allocate(&request{
 			bytes: bytes, op: n.name, tensor: n.workName, space: r.memory[n.device], category: event.Temporary, noRetry: true,
 		})
 		if !ok {
