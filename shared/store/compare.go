@@ -32,19 +32,20 @@ type OpDifference struct {
 	CategoryName string
 }
 
-// Compare puts the pools of two timelines side by side, matched as Counterpart
-// does, with the ops that differ most at the peaks, at most top of them, largest
+// Compare puts the pools of two timelines side by side, matched as
+// Counterparts does, with the ops that differ most at the peaks, at most top of them, largest
 // change first.
 func Compare(a, b *Timeline, top int) []Difference {
 	var out []Difference
 	used := make([]bool, len(b.pools))
+	to := Counterparts(a.seats(nil), b.seats(nil))
 	for i, p := range a.pools {
-		d := Difference{Name: a.PoolName(i), A: i, B: Counterpart(a, i, b), Planned: p.Planned()}
+		d := Difference{Name: a.PoolName(i), A: i, B: to[i], Planned: p.Planned()}
 		var other *Pool
 		if d.B >= 0 {
 			used[d.B], other = true, b.pools[d.B]
-			if to := b.PoolName(d.B); to != d.Name {
-				d.Name += " → " + strings.TrimPrefix(to, a.Device(p.Device).Name+" ")
+			if name := b.PoolName(d.B); name != d.Name {
+				d.Name += " → " + strings.TrimPrefix(name, a.Device(p.Device).Name+" ")
 			}
 		}
 		d.fill(a, b, p, other, top)
@@ -59,59 +60,6 @@ func Compare(a, b *Timeline, top int) []Difference {
 	}
 	return out
 }
-
-// Counterpart is the index in b of the pool that goes with a's pool i: the one
-// of the same device and name, else the one of the same device in the same role
-// under another name, as when another allocator serves the card; -1 for none.
-func Counterpart(a *Timeline, i int, b *Timeline) int {
-	if j := namesake(a, i, b); j >= 0 {
-		return j
-	}
-	p, rank := a.pools[i], 0
-	for k := range i {
-		if a.stands(p, a, k) && namesake(a, k, b) < 0 {
-			rank++
-		}
-	}
-	for j := range b.pools {
-		if !a.stands(p, b, j) || namesake(b, j, a) >= 0 {
-			continue
-		}
-		if rank == 0 {
-			return j
-		}
-		rank--
-	}
-	return -1
-}
-
-// namesake is the pool of b with the device and name of a's pool i.
-func namesake(a *Timeline, i int, b *Timeline) int {
-	p := a.pools[i]
-	for j, q := range b.pools {
-		if q.Name == p.Name && q.Planned() == p.Planned() && a.Device(p.Device).Name == b.Device(q.Device).Name {
-			return j
-		}
-	}
-	return -1
-}
-
-// stands reports whether b's pool j has the role of pool p: an arena, pinned
-// host memory, or the memory of the same device.
-func (t *Timeline) stands(p *Pool, b *Timeline, j int) bool {
-	q := b.pools[j]
-	x, y := t.Device(p.Device), b.Device(q.Device)
-	same := x.Name == y.Name || accelerator(x) && accelerator(y) && numberOf(x.Name) == numberOf(y.Name)
-	return same && p.Planned() == q.Planned() && pinned(p) == pinned(q)
-}
-
-// accelerator: a GPU in one run and a TPU in the other take the same place.
-func accelerator(d Device) bool { return d.Kind != "" && d.Kind != "cpu" }
-
-func pinned(p *Pool) bool { return strings.Contains(p.Name, "host") }
-
-// numberOf is the last part of a device's name: "0" of "/GPU:0".
-func numberOf(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
 // PoolName is a pool's device and name, as people know it: "/GPU:0 GPU_0_bfc".
 func (t *Timeline) PoolName(i int) string {

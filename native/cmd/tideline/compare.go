@@ -7,6 +7,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	"tideline/shared/store"
 )
 
 type diffCmd struct {
@@ -146,29 +147,15 @@ func (p *allocatorPair) name() string {
 	return n
 }
 
-// allocatorPairs puts the allocators of both side by side, those of a first:
-// equal names, then those of one device in one role under two names, as when
-// another allocator serves the card.
+// allocatorPairs puts the allocators of both side by side, those of a first.
 func allocatorPairs(a, b *analysis.Summary) (out []allocatorPair) {
 	taken := make([]bool, len(b.Allocators))
-	take := func(fits func(*analysis.AllocatorSummary) bool) (none analysis.AllocatorSummary) {
-		for j := range b.Allocators {
-			if !taken[j] && fits(&b.Allocators[j]) {
-				taken[j] = true
-				return b.Allocators[j]
-			}
+	for i, j := range store.Counterparts(seats(a), seats(b)) {
+		p := allocatorPair{a: a.Allocators[i]}
+		if j >= 0 {
+			p.b, taken[j] = b.Allocators[j], true
 		}
-		return none
-	}
-	for _, p := range a.Allocators {
-		out = append(out, allocatorPair{p, take(func(q *analysis.AllocatorSummary) bool { return q.Name == p.Name })})
-	}
-	for i := range out {
-		if p := &out[i].a; out[i].b.Name == "" {
-			out[i].b = take(func(q *analysis.AllocatorSummary) bool {
-				return sameSeat(q.Device, p.Device) && (q.Within != "") == (p.Within != "") && pinned(q) == pinned(p)
-			})
-		}
+		out = append(out, p)
 	}
 	for j, q := range b.Allocators {
 		if !taken[j] {
@@ -178,18 +165,13 @@ func allocatorPairs(a, b *analysis.Summary) (out []allocatorPair) {
 	return out
 }
 
-// sameSeat reports whether two devices stand in one place of a program: a GPU
-// in one run and a TPU in the other do.
-func sameSeat(a, b string) bool {
-	if a == b {
-		return true
+func seats(s *analysis.Summary) (out []store.Seat) {
+	for i := range s.Allocators {
+		x := &s.Allocators[i]
+		out = append(out, store.Seat{Name: x.Name, Device: x.Device, Accelerator: !strings.Contains(x.Device, "CPU"), Planned: x.Within != ""})
 	}
-	number := func(s string) string { return s[strings.LastIndexByte(s, ':')+1:] }
-	return !strings.Contains(a, "CPU") && !strings.Contains(b, "CPU") && number(a) == number(b)
+	return out
 }
-
-// pinned: the pool of pinned host memory lies on the CPU beside its own.
-func pinned(a *analysis.AllocatorSummary) bool { return strings.Contains(a.Name, "host") }
 
 func changedSettings(a, b event.Fields) []settingChange {
 	if len(a) == 0 || len(b) == 0 { // a log does not tell how it was run
