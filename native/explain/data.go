@@ -5,6 +5,7 @@ import (
 
 	"tideline/shared/analysis"
 	common "tideline/shared/analysis/reading"
+	"tideline/shared/blame"
 	"tideline/shared/ingest"
 	"tideline/shared/remedy"
 )
@@ -29,6 +30,7 @@ func explainData(name string, r io.Reader, w io.Writer, o Options) error {
 	if d.Dump != nil {
 		return explainMap(name, d, w, o)
 	}
+	blame.Data(d, blame.Options{Stop: o.Stop})
 	rep := report{name: name, kind: d.Reading.Kind, readings: []*common.Reading{d.Reading}, cut: d.Cut}
 	if o.HTML {
 		rep.draw(d)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	common "tideline/shared/analysis/reading"
+	"tideline/shared/blame"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
 )
@@ -18,7 +19,7 @@ import (
 // dumps of a BFC allocator with all that is known about them, and everything
 // else in the common form.
 func explainPasted(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Options) error {
-	text, err := ingest.ReadText(name, r)
+	in, err := ingest.Open(name, r, ingest.Limits{}) // keeps the history that holders and replays need
 	if u, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
 		u.Kind = kind
 		return u
@@ -26,7 +27,12 @@ func explainPasted(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Op
 	if err != nil {
 		return err
 	}
+	text := in.Text
+	if text == nil { // cannot happen: the caller looked at the beginning
+		return &ingest.UnsupportedError{Name: name, Kind: kind}
+	}
 	rep := report{name: name, kind: textKind(text), readings: text.Readings, cut: strings.Join(text.Cut, "; ")}
+	blame.Text(text, text.Readings, blame.Options{Stop: o.Stop})
 	var dumps []*bfclog.Dump
 	if text.Log != nil {
 		dumps = rep.dumpsOf(text.Log)
@@ -91,12 +97,15 @@ func (rep *report) readingsText(w *bufio.Writer, width int) {
 }
 
 func readingText(w *bufio.Writer, width int, r *common.Reading) {
-	wrap(w, width, "", common.Phrase(r.Verdict)+": "+r.Why)
+	head := r.Headline()
+	if head != "" {
+		wrap(w, width, "", head)
+	}
 	longest := 0
 	for _, row := range r.Rows {
 		longest = max(longest, len([]rune(row.Label)))
 	}
-	if len(r.Rows) > 0 {
+	if len(r.Rows) > 0 && head != "" {
 		fmt.Fprintln(w)
 	}
 	for _, row := range r.Rows {
@@ -105,6 +114,7 @@ func readingText(w *bufio.Writer, width int, r *common.Reading) {
 		}
 		fmt.Fprintf(w, "  %-*s  %s\n", longest, row.Label, row.Value)
 	}
+	holdersText(w, width, r)
 	list(w, width, "Not known", r.Open)
 	replaysText(w, width, r)
 	list(w, width, "What to do (not verified by a rerun)", r.Next)

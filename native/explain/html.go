@@ -246,8 +246,8 @@ func (rep *report) place(i int) string {
 }
 
 func (rep *report) readingCard(r *common.Reading) card {
-	c := card{Title: r.Name, Verdict: common.Phrase(r.Verdict), Word: r.Verdict, Why: r.Why, Tone: toneOf(r.Verdict)}
-	if r.Verdict == "timeline" { // nothing is judged: its name says more
+	c := card{Title: r.Name, Verdict: r.Heading(), Word: r.Verdict, Why: r.Why, Tone: toneOf(r.Verdict)}
+	if c.Verdict == "" { // nothing is judged: its name says more
 		c.Title, c.Verdict = "What the file tells", r.Name
 	}
 	if r.Line > 0 {
@@ -258,6 +258,7 @@ func (rep *report) readingCard(r *common.Reading) card {
 			c.Figures = append(c.Figures, figure{Label: strings.TrimSpace(row.Label), Value: row.Value})
 		}
 	}
+	c.held(r)
 	c.list("What cannot be concluded", r.Open, false)
 	c.replays(r)
 	c.list("What to do (not verified by a rerun)", r.Next, false)

@@ -22,7 +22,41 @@ func (r *Redactor) Reading(in *reading.Reading) *reading.Reading {
 	}
 	out.Trials, out.Peaks = r.trials(in.Trials), r.trials(in.Peaks)
 	out.Replayed = r.Text(in.Replayed)
+	r.holders(in, &out)
 	return &out
+}
+
+// holders redacts who holds what: frames and ops are names.
+func (r *Redactor) holders(in, out *reading.Reading) {
+	out.Held = slices.Clone(in.Held)
+	for i := range out.Held {
+		h := &out.Held[i]
+		h.Pool = r.Name(Allocator, h.Pool)
+		h.Holders = slices.Clone(h.Holders)
+		for k := range h.Holders {
+			x := &h.Holders[k]
+			if !x.Sized {
+				x.Name, x.Caller = r.Name(Op, x.Name), r.Name(Op, x.Caller)
+			}
+		}
+	}
+	out.Growth = slices.Clone(in.Growth)
+	for i := range out.Growth {
+		g := &out.Growth[i]
+		g.Pool = r.Name(Allocator, g.Pool)
+		g.Growing = slices.Clone(g.Growing)
+		for k := range g.Growing {
+			x := &g.Growing[k]
+			if !x.Sized {
+				x.Name, x.Caller = r.Name(Op, x.Name), r.Name(Op, x.Caller)
+			}
+		}
+	}
+	if in.Copies != nil {
+		c := *in.Copies
+		c.Longest = r.Name(Op, c.Longest)
+		out.Copies = &c
+	}
 }
 
 func (r *Redactor) trials(in []reading.Trial) []reading.Trial {

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write words.txt anew from the sources")
 // names as anybody's do.
 var sources = []string{
 	"protocol/event", "protocol/api", "protocol/timeline", "protocol/block", "shared/analysis", "shared/ingest", "shared/fit", "shared/device",
-	"shared/alloc", "shared/pipeline", "shared/remedy", "shared/export", "shared/redact", "shared/launch", "native/explain", "native/monitor",
+	"shared/alloc", "shared/pipeline", "shared/remedy", "shared/blame", "shared/export", "shared/redact", "shared/launch", "native/explain", "native/monitor",
 }
 
 // extra are words that stand in no text of the sources.

@@ -1,6 +1,8 @@
 package reader
 
 import (
+	"slices"
+
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 )
@@ -54,9 +56,9 @@ func appendReading(b []byte, r *reading.Reading) []byte {
 	f.Text("name", r.Name)
 	f.Text("kind", r.Kind)
 	f.Int("line", int64(r.Line))
-	f.Text("phrase", reading.Phrase(r.Verdict))
+	f.Text("phrase", r.Heading())
 	var rows []reading.Value
-	for _, row := range r.Rows {
+	for _, row := range slices.Concat(r.Rows, r.Added()) {
 		if row.Value != "" {
 			rows = append(rows, reading.List(reading.Text(row.Label), reading.Text(row.Value)))
 		}

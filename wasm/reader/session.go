@@ -8,6 +8,7 @@ import (
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
+	"tideline/shared/blame"
 	"tideline/shared/ingest"
 	"tideline/shared/remedy"
 )
@@ -144,10 +145,12 @@ func (c *course) read(name string, open opener) error {
 	s.answer = appendTold(s.answer[:0], in, c.w.Next())
 	c.wait(Told)
 	if !c.over && len(in.Readings) > 0 {
-		remedy.Fill(in, remedy.Options{Stop: func() bool {
+		stop := func() bool {
 			c.wait(Busy)
 			return c.over
-		}})
+		}
+		blame.Fill(in, blame.Options{Stop: stop})
+		remedy.Fill(in, remedy.Options{Stop: stop})
 		s.answer = appendTold(s.answer[:0], in, c.w.Next())
 		c.wait(Tried)
 	}

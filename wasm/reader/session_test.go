@@ -14,6 +14,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/eventhash"
 	"tideline/protocol/timeline"
+	"tideline/shared/blame"
 	"tideline/shared/golden"
 	"tideline/shared/ingest"
 	"tideline/shared/remedy"
@@ -145,6 +146,7 @@ func direct(t *testing.T, name string, file []byte) (r result) {
 	r.sum = h.Sum64()
 	r.told = string(appendTold(nil, in, r.events))
 	if len(in.Readings) > 0 {
+		blame.Fill(in, blame.Options{})
 		remedy.Fill(in, remedy.Options{})
 		r.tried = string(appendTold(nil, in, r.events))
 	}

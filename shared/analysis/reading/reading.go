@@ -26,6 +26,13 @@ type Reading struct {
 	Next []string // what to do; not verified
 	Rows []Row    // the figures that matter, for a terminal
 
+	// Held is who holds the memory, at the peak and at the end; Growth what
+	// grows, an allocator each; Copies what they take of the time, nil where the
+	// input tells of none. Filled by package blame.
+	Held   []Held
+	Growth []Growth
+	Copies *Copies
+
 	// Trials are other settings, each tried on the recorded requests; those
 	// that serve come first. Empty where the input holds no requests to replay.
 	Trials []Trial
@@ -98,6 +105,7 @@ func (r *Reading) AppendJSON(b []byte) []byte {
 	f.Texts("not_concluded", r.Open)
 	f.Texts("next", r.Next)
 	f.Bool("next_verified", false)
+	f = append(f, r.holding()...)
 	f = append(f, r.Replays()...)
 	return Object(f).AppendJSON(b)
 }
