@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,11 +16,14 @@ import (
 	"tideline/protocol/event"
 	"tideline/protocol/synthetic"
 	"tideline/protocol/timeline"
+	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/bfc/memdump"
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
 	"tideline/shared/ingest/chrometrace"
 	"tideline/shared/ingest/driverlog"
 	"tideline/shared/ingest/memlog"
+	"tideline/shared/ingest/memorydump"
 	"tideline/shared/ingest/ortlog"
 	"tideline/shared/ingest/pprof"
 	"tideline/shared/ingest/rmmlog"
@@ -197,7 +201,10 @@ func made(o *Options) []reading {
 			func() (source, error) { return snapshotOf(n.requests, 4) }, blocks,
 		})
 	}
-	return append(list, reading{"memory_profile.json", "snapshot", memoryProfile, func(r io.Reader) (any, error) { return xspace.ReadMemoryProfile(r, 0) }})
+	return append(list,
+		reading{"memory_profile.json", "snapshot", memoryProfile, func(r io.Reader) (any, error) { return xspace.ReadMemoryProfile(r, 0) }},
+		reading{"memory map of TensorFlow's allocator", "chunk", memoryMap, readMap},
+	)
 }
 
 func ownTimeline(events int) (source, error) {
@@ -245,6 +252,41 @@ func memoryProfile() (source, error) {
 		`"freeMemoryBytes":"1050000000","fragmentation":0.25,"peakBytesInUse":"21500000"},"peakStatsTimePs":"19999000","memoryCapacity":"1073741824"},` +
 		`"activeAllocations":[],"specialAllocations":[]}},"numHosts":1,"memoryIds":["GPU_0_bfc"]}`)
 	return source{[]byte(b.String()), n}, nil
+}
+
+// memoryMap writes the map of a pool of a hundred thousand chunks, every other
+// one of them free, as TensorFlow's allocator does.
+func memoryMap() (source, error) {
+	const n, size = 100_000, 4096
+	m := bfc.Map{Name: "GPU_0_bfc", Regions: []bfc.MapRegion{{Address: 0x7f0000000000, Size: n * size}}}
+	bin := memorydump.BinOf(size)
+	for i := range n {
+		c := bfc.MapChunk{Address: 0x7f0000000000 + uint64(i)*size, Size: size, Requested: size - 100, Bin: bin, ID: -1}
+		if i%2 == 0 {
+			c.Bin, c.ID = -1, int64(i)
+		}
+		m.Regions[0].Chunks = append(m.Regions[0].Chunks, c)
+	}
+	m.Bins[bin] = bfc.BinSummary{BytesInUse: n / 2 * size, Bytes: n * size, ChunksInUse: n / 2, Chunks: n}
+	m.Stats.InUse = n / 2 * size
+	return source{memdump.Append(nil, &m), n}, nil
+}
+
+// readMap reads a memory map, and turns it into what is judged.
+func readMap(r io.Reader) (any, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	m, err := memorydump.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	d := m.Dump(false)
+	if !d.ListComplete {
+		return nil, errors.New("the memory map contradicts itself")
+	}
+	return []any{m, d}, nil
 }
 
 // textBytes is about how long a text made of many times the same is.

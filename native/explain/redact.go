@@ -95,7 +95,9 @@ func redactFailure(r *redact.Redactor, in *analysis.Reading) *analysis.Reading {
 	}
 	x.Holders = append([]analysis.Held(nil), x.Holders...)
 	for i := range x.Holders {
-		x.Holders[i].Name = r.Name(redact.Op, x.Holders[i].Name)
+		if x.Holders[i].Name != analysis.NoOp {
+			x.Holders[i].Name = r.Name(redact.Op, x.Holders[i].Name)
+		}
 	}
 	return &x
 }

@@ -181,6 +181,9 @@ func tailsOf(d *bfclog.Dump) (bytes int64) {
 	return bytes
 }
 
+// NoOp stands in Holders for what was taken outside of any op.
+const NoOp = "no op"
+
 // holdersByOp adds up the listed chunks in use by the op that took them, the
 // largest first; nil where no op is told.
 func holdersByOp(d *bfclog.Dump) []Held {
@@ -195,7 +198,7 @@ func holdersByOp(d *bfclog.Dump) []Held {
 			}
 			name := c.Op
 			if named = named || name != ""; name == "" {
-				name = "no op"
+				name = NoOp
 			}
 			k, ok := at[name]
 			if !ok {

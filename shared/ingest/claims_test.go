@@ -35,6 +35,8 @@ var claiming = map[string]string{
 	"XSpace":                "\x0a\xff\xff\xff\xff\x0f\x12\x06/d:GPU",
 	"XSpace, plane":         "\x0a\x0c\x12\x02/x\x1a\xff\xff\xff\xff\x0f\x01\x01\x01",
 	"pprof":                 "\x0a\x04\x08\x01\x10\x02\x12\xff\xff\xff\xff\x0f\x32\x00",
+	"memory map":            "\x0a\x01g\x12\x00\x12\x02\x08\x01\x1a\xff\xff\xff\xff\x0f\x08",
+	"memory map, bin":       "\x0a\x01g\x12\x00\x12\x02\x08\x01\x12\xff\xff\xff\xff\x0f\x08",
 	"Chrome trace":          `{"traceEvents":[{"ph":"X","ts":4294967296,"dur":1e400,"args":{"bytes":18446744073709551616}}`,
 	"memory profile":        `{"memoryProfilePerAllocator":{"x":{"memoryProfileSnapshots":[{"timeOffsetPs":"99999999999999999999"`,
 	"timeline of 4 GiB":     claimingBlock(1<<32 - 1),

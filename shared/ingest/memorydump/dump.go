@@ -43,20 +43,21 @@ func (m *Map) Dump(cut bool) *bfclog.Dump {
 
 // regions are the runs of chunks that touch.
 func (m *Map) regions() (out []bfclog.Region) {
-	end := uint64(0)
+	chunks := make([]bfclog.Chunk, len(m.Chunks))
+	from := 0
 	for i := range m.Chunks {
 		c := &m.Chunks[i]
-		if i == 0 || c.Address != end {
-			out = append(out, bfclog.Region{Address: c.Address, Complete: true})
-		}
-		r := &out[len(out)-1]
-		x := bfclog.Chunk{
+		chunks[i] = bfclog.Chunk{
 			Address: c.Address, Size: c.Size, InUse: c.InUse, Op: c.Op, Step: int64(c.Step), FreedAt: int64(c.FreedAt), //nolint:gosec // ids
 			Requested: max(0, min(c.Requested, c.Size)), HasRequested: true, Action: c.Action,
 		}
-		r.Chunks = append(r.Chunks, x)
-		r.Size += c.Size
-		end = c.Address + uint64(c.Size)
+		end := c.Address + uint64(c.Size)
+		if i+1 < len(m.Chunks) && m.Chunks[i+1].Address == end {
+			continue
+		}
+		first := m.Chunks[from].Address
+		out = append(out, bfclog.Region{Address: first, Size: int64(end - first), Chunks: chunks[from : i+1 : i+1], Complete: true}) //nolint:gosec // below 2^63
+		from = i + 1
 	}
 	return out
 }

@@ -107,7 +107,7 @@ func Decode(b []byte) (*Map, error) {
 	if !Is(b[:min(len(b), 4096)]) {
 		return nil, ErrNone
 	}
-	m := new(Map)
+	m := &Map{Chunks: make([]Chunk, 0, count(b))}
 	r := wire.New(b)
 	for {
 		if at := r.Offset(); m.HasStats && at < len(b) && b[at] == '\n' {
@@ -132,6 +132,19 @@ func Decode(b []byte) (*Map, error) {
 		return m, errors.New("the memory map is cut: the statistics, which come last, are missing")
 	}
 	return m, nil
+}
+
+// count is how many chunks a file can have: its parts that have room for an
+// address and a size.
+func count(b []byte) (n int) {
+	const least = 4
+	r := wire.New(b)
+	for r.Next() && n < maxChunks {
+		if f := r.Field(); f.Number == fileChunk && len(f.Data) >= least {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Map) field(f *wire.Field) error {
