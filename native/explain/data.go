@@ -47,5 +47,8 @@ func explainMap(name string, d *ingest.Data, w io.Writer, o Options) error {
 		out.Attach(f.replays)
 	}
 	rep := report{name: name, kind: d.Reading.Kind, failures: []failure{f}, cut: d.Cut}
+	if o.HTML && len(d.Map.History) > 0 {
+		rep.draw(d)
+	}
 	return rep.write(w, o)
 }
