@@ -19,8 +19,8 @@ const (
 // what reads other programs' files, each in a worker of its own. Each has a size
 // budget, compressed: the first picture waits for the viewer only, so that its
 // budget is the tight one; the second carries the whole runtime with its models
-// and is fetched beside the picture, the third comes with the first file that
-// needs it.
+// and is fetched beside the picture, the third when the page has nothing else to
+// do, or with the first file that needs it.
 var modules = []struct {
 	file, pkg    string
 	brotli, gzip int

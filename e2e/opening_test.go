@@ -226,6 +226,7 @@ func TestOpenSnapshot(t *testing.T) {
 	a := startAgent(t)
 	p := openPage(t, 1280, 800)
 	p.open(a.url)
+	p.wait("the reader, before there is a file", `tideline.reader.up`)
 	eval[bool](p, `(tideline.engine.addEventListener("grown", () => tideline.grownMs ??= performance.now() - tideline.openedAt), true)`)
 	for i := range 3 {
 		eval[bool](p, `(delete tideline.grownMs, delete tideline.firstPictureMs, true)`)
@@ -239,5 +240,52 @@ func TestOpenSnapshot(t *testing.T) {
 			eval[int](p, `tideline.current.events`), eval[float64](p, `tideline.grownMs`), eval[float64](p, `tideline.firstPictureMs`), worked)
 	}
 	p.pictured("snapshot")
+	p.quiet()
+}
+
+// TestPackedFiles: the browser unpacks; what is damaged, cut or packed in parts
+// comes to what the command makes of it.
+func TestPackedFiles(t *testing.T) {
+	var made bytes.Buffer
+	if _, err := synthetic.Write(&made, synthetic.Shape{Requests: 4000}); err != nil {
+		t.Fatal(err)
+	}
+	whole := packed(t, made.Bytes())
+	wrong := bytes.Clone(whole)
+	wrong[len(wrong)-6] ^= 0x55 // of the checksum
+	half := made.Len() / 2
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.open(a.url)
+	p.wait("the reader, before there is a file", `tideline.reader.up`)
+	for _, c := range []struct {
+		name string
+		file []byte
+	}{
+		{"whole.pickle.gz", whole},
+		{"cut.pickle.gz", whole[:len(whole)/2]},
+		{"wrong-sum.pickle.gz", wrong},
+		{"parts.pickle.gz", append(packed(t, made.Bytes()[:half]), packed(t, made.Bytes()[half:])...)},
+	} {
+		in, err := ingest.Open(c.name, bytes.NewReader(c.file), ingest.Limits{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		file := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(file, c.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.opened(file)
+		if got, want := eval[string](p, `tideline.told.cut ?? ""`), in.Cut; got != want {
+			t.Errorf("%s: cut %q, want %q", c.name, got, want)
+		}
+		if got, _, _ := hashOf(t, p.save()); got != eventsOf(t, in) {
+			t.Errorf("%s: another timeline than the command makes", c.name)
+		}
+	}
+	if cut := eval[int](p, `told.length`); cut != 1 {
+		t.Errorf("%d warnings, want one of the file that is cut", cut)
+	}
+	p.do("what was expected", chromedp.Evaluate[chromedp.Void](`told.length = 0`))
 	p.quiet()
 }

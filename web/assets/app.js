@@ -19,6 +19,7 @@ import { viewing } from "./view.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
 const root = document.documentElement;
+const leisure = 400; // milliseconds of nothing to do, after which the reader is started
 
 class App {
   engine = new Engine();
@@ -173,11 +174,13 @@ class App {
   idle() {
     root.dataset.idle = "false";
     clearTimeout(this.idleTimer);
+    clearTimeout(this.leisureTimer);
     this.idleTimer = setTimeout(() => {
       const quiet = !this.engine.pending && !this.busy && !this.scalesWanted && !this.hoverWanted;
       root.dataset.idle = String(quiet);
       root.dataset.live = String(this.live);
       if (!quiet) this.idle();
+      else if (this.engine.up && !this.live) this.leisureTimer = setTimeout(() => this.reader.foresee(), leisure);
     }, 60);
   }
 

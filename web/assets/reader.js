@@ -1,6 +1,6 @@
 // Reader is the page's side of the third worker, which reads the files of other
-// programs. It is started when the first such file seems to come, and ends after
-// a large one, whose memory it would keep.
+// programs. It is started when the page has nothing else to do, or when a file
+// seems to come, and ends after a large one, whose memory it would keep.
 
 const heavy = 128 << 20; // bytes
 
@@ -9,12 +9,15 @@ export class Reader {
   #ready = null;
   #call = null; // the file that is being read: {id, resolve, reject, hooks}
   #next = 1;
+  #failed = false;
+  up = false; // it runs: a file need not wait for it
 
   #start() {
     this.#ready ??= new Promise((resolve, reject) => {
       const worker = (this.#worker = new Worker("/assets/reader-worker.js", { type: "module", name: "tideline reader" }));
       const dead = (why) => {
         const error = new Error(`The reader stopped: ${why}`);
+        this.#failed = true;
         this.#end();
         this.#settle((c) => c.reject(error));
         reject(error);
@@ -24,7 +27,10 @@ export class Reader {
         dead(e.message || "its script could not be loaded");
       };
       worker.onmessage = ({ data }) => {
-        if (data.t === "ready") return resolve(worker);
+        if (data.t === "ready") {
+          this.up = true;
+          return resolve(worker);
+        }
         if (data.t === "dead") return dead(data.why);
         const c = this.#call;
         if (c?.id !== data.id) return; // of a file that was given up
@@ -55,9 +61,17 @@ export class Reader {
     this.#start().catch(() => {}); // said when a file needs it
   }
 
+  // foresee does so when nothing speaks for a file yet, and so not where data
+  // costs, nor again where the module does not run.
+  foresee() {
+    const { saveData, effectiveType } = navigator.connection ?? {};
+    if (!saveData && !effectiveType?.includes("2g") && !this.#failed) this.warm();
+  }
+
   #end() {
     this.#worker?.terminate();
     this.#worker = this.#ready = null;
+    this.up = false;
   }
 
   #settle(how) {
