@@ -224,6 +224,9 @@ func holdersByOp(d *bfclog.Dump) []Held {
 // tails compares what the bins have in use with what was requested of them.
 // The figures are rounded, so only a waste beyond their error is told.
 func (r *Reading) tails(d *bfclog.Dump) {
+	if d.Map {
+		return // its chunks tell it to the byte
+	}
 	var used, requested span
 	for _, b := range d.Bins {
 		used.lo, used.hi = used.lo+b.Used.Lo, used.hi+b.Used.Hi

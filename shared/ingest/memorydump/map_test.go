@@ -89,7 +89,7 @@ func TestDebugBuilds(t *testing.T) {
 	if len(r.Holders) != 2 || r.Holders[0] != (analysis.Held{Name: "a/MatMul", Bytes: 1024, Blocks: 2}) {
 		t.Errorf("holders %+v", r.Holders)
 	}
-	if r.Waste.N != 12+24 || !r.Stamped || r.Verdict != analysis.UndeterminedNoRequest {
+	if r.Waste.N != 12+24 || r.WasteText != "" || !r.Stamped || r.Verdict != analysis.UndeterminedNoRequest {
 		t.Errorf("waste %d, stamped %v, %s", r.Waste.N, r.Stamped, r.Verdict)
 	}
 	open := strings.Join(r.Undecided(true), " ")
