@@ -79,7 +79,11 @@ func (t *Text) Emit(strs *event.Strings, sink event.Sink) error {
 		if t.toldBy(r) {
 			continue
 		}
-		tellReading(r, strs, j)
+		if c := t.courseOf(r); c != nil {
+			c.tell(strs, j)
+		} else {
+			tellReading(r, strs, j)
+		}
 		j.part()
 	}
 	j.finish()

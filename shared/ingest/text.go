@@ -36,6 +36,8 @@ type Text struct {
 
 	dumps []*bfclog.Dump // all that tell more than a failure in Readings does
 	past  *history       // rows and records of allocations; nil for none
+
+	courses []*course // of the readings whose figures went over time
 }
 
 // All lists every reading of the text in the common form, dumps included, in
@@ -215,7 +217,13 @@ func (r *readers) end(out *Text) {
 		add(foreign.RMM(rmm))
 	}
 	smi := r.smi.End()
-	add(foreign.SMI(smi)...)
+	screens := foreign.SMI(smi)
+	add(screens...)
+	for i, s := range screens {
+		if c := screenCourse(smi.Screens[i], s); c != nil {
+			out.courses = append(out.courses, c)
+		}
+	}
 	cut(smi.Cut)
 	if mem := r.mem.End(); mem.Records > 0 {
 		add(foreign.MemoryLog(mem))
@@ -226,6 +234,7 @@ func (r *readers) end(out *Text) {
 	}
 	if s := foreign.Steps(steps); s != nil {
 		add(s)
+		out.courses = append(out.courses, stepCourse(steps, s))
 	}
 	sort.SliceStable(out.Readings, func(i, j int) bool { return out.Readings[i].Line < out.Readings[j].Line })
 }

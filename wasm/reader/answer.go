@@ -11,7 +11,7 @@ import (
 // instants, whose distances on the time axis are made up: a "log".
 func origin(in *ingest.Input) string {
 	switch {
-	case in.Text == nil, in.Kind == "rmm-log", in.Kind == "tf-log-memory":
+	case in.Text == nil, in.Text.OverTime():
 		return "file"
 	default:
 		return "log"

@@ -3,6 +3,8 @@ package smilog
 import (
 	"strconv"
 	"strings"
+
+	"tideline/shared/ingest/lines"
 )
 
 // column is what a field of a CSV table holds.
@@ -234,7 +236,7 @@ func (p *Parser) sample(x GPU) {
 	if g == nil {
 		return
 	}
-	first, peak := g.First, g.Peak
+	first, peak, past, stride, seen := g.First, g.Peak, g.Past, g.stride, g.seen
 	if first < 0 {
 		first = x.Used
 	}
@@ -242,7 +244,12 @@ func (p *Parser) sample(x GPU) {
 		x.Index = i
 	}
 	*g = x
-	g.First, g.Peak = first, max(peak, x.Used)
+	g.First, g.Peak, g.Past, g.stride, g.seen = first, max(peak, x.Used), past, stride, seen
+	time, ok := lines.Stamp(p.csv.Time)
+	if !ok {
+		time = -1
+	}
+	g.past(time, x.Used)
 	if g == &p.csv.GPUs[0] {
 		p.csv.Samples++
 	}

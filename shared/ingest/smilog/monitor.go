@@ -54,6 +54,7 @@ func (p *Parser) openMonitor(num int, cols []string) {
 func (p *Parser) monitorRow(f []string) bool {
 	g := GPU{Index: -1, Total: -1, Used: -1, Free: -1, Reserved: -1, Util: -1}
 	x := Process{GPU: -1, PID: -1, Used: -1}
+	date, clock := "", ""
 	for i, c := range p.mon {
 		n, err := strconv.ParseInt(f[i], 10, 64)
 		if err != nil || n < 0 {
@@ -63,6 +64,10 @@ func (p *Parser) monitorRow(f []string) bool {
 			}
 		}
 		switch c {
+		case "Date":
+			date = f[i]
+		case "Time":
+			clock = f[i]
 		case "gpu":
 			g.Index, x.GPU = n, n
 		case "fb":
@@ -76,6 +81,9 @@ func (p *Parser) monitorRow(f []string) bool {
 		case "command":
 			x.Name = strings.Join(f[i:], " ")
 		}
+	}
+	if len(date) == 8 {
+		p.csv.Time = date[:4] + "/" + date[4:6] + "/" + date[6:] + " " + clock
 	}
 	if !p.csv.HasTable {
 		p.sample(g)

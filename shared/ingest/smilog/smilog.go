@@ -47,7 +47,36 @@ type GPU struct {
 	Total, Used, Free, Reserved int64
 	Util                        int64 // percent
 	WDDM                        bool
-	First, Peak                 int64 // of Used, over repeated rows
+	First, Peak                 int64   // of Used, over repeated rows
+	Past                        []Point // of Used, in order; the newest last
+	stride, seen                int
+}
+
+// Point is one of a device's repeated rows.
+type Point struct {
+	Row  int   // counted from 0
+	Time int64 // nanoseconds since 1970, -1 when not told
+	Used int64 // MiB
+}
+
+// past keeps a row; of more than maxPast every second, and so on.
+func (g *GPU) past(time, used int64) {
+	row := g.seen
+	g.seen++
+	g.stride = max(1, g.stride)
+	if used < 0 || row%g.stride != 0 {
+		return
+	}
+	if len(g.Past) >= maxPast {
+		k := 0
+		for i := 0; i < len(g.Past); i += 2 {
+			g.Past[k] = g.Past[i]
+			k++
+		}
+		g.Past = g.Past[:k]
+		g.stride *= 2
+	}
+	g.Past = append(g.Past, Point{row, time, used})
 }
 
 // Process is one row. Used is MiB, -1 when not told.
@@ -78,6 +107,7 @@ const (
 	maxScreens   = 4096
 	maxGPUs      = 1024
 	maxProcesses = 1 << 14
+	maxPast      = 1 << 13 // points of one device
 )
 
 // Read reads a text to its end.

@@ -31,7 +31,9 @@ type Series struct {
 	Unit    string // "GiB", "MiB", "GB", "bytes", … as printed; "" when not
 	Steps   []float64
 	Values  []float64
-	Counted bool // steps come from the text, not from counting samples
+	Times   []int64 // nanoseconds since 1970 as the lines tell, in order; nil when one tells none
+	Counted bool    // steps come from the text, not from counting samples
+	untimed bool
 	last    float64
 	stride  int // of every so many samples one is kept
 	seen    int
@@ -86,6 +88,8 @@ type Parser struct {
 	step   float64
 	has    bool
 	at     int // line of the step
+	time   int64
+	timeAt int // line of the time, 0 before the first
 	all    []*Series
 	figure []found
 }
@@ -110,6 +114,11 @@ func (p *Parser) Line(num int, s string) bool {
 	if g.memory {
 		p.figure = figures(s, p.figure)
 	}
+	if g.has || len(p.figure) > 0 {
+		if t, ok := lines.FindStamp(s); ok {
+			p.time, p.timeAt = t, num
+		}
+	}
 	for _, f := range p.figure {
 		p.add(num, f)
 	}
@@ -131,10 +140,13 @@ func (p *Parser) add(num int, f found) {
 		to = &Series{Line: num, Label: strings.Clone(f.label), Role: f.role, Unit: strings.Clone(f.unit), Counted: true, stride: 1}
 		p.all = append(p.all, to)
 	}
-	to.add(f.value, p.step, p.has && num-p.at <= 8)
+	if n := len(to.Times); p.timeAt == 0 || num-p.timeAt > 8 || n > 0 && to.Times[n-1] > p.time {
+		to.untimed = true
+	}
+	to.add(f.value, p.step, p.time, p.has && num-p.at <= 8)
 }
 
-func (s *Series) add(v, step float64, counted bool) {
+func (s *Series) add(v, step float64, time int64, counted bool) {
 	if !counted || s.seen > 0 && step <= s.last {
 		s.Counted = false
 	}
@@ -150,15 +162,16 @@ func (s *Series) add(v, step float64, counted bool) {
 	}
 	s.Values = append(s.Values, v)
 	s.Steps = append(s.Steps, step)
+	s.Times = append(s.Times, time)
 }
 
 func (s *Series) thin() {
 	k := 0
 	for i := 0; i < len(s.Values); i += 2 {
-		s.Values[k], s.Steps[k] = s.Values[i], s.Steps[i]
+		s.Values[k], s.Steps[k], s.Times[k] = s.Values[i], s.Steps[i], s.Times[i]
 		k++
 	}
-	s.Values, s.Steps = s.Values[:k], s.Steps[:k]
+	s.Values, s.Steps, s.Times = s.Values[:k], s.Steps[:k], s.Times[:k]
 	s.stride *= 2
 }
 
@@ -167,6 +180,9 @@ func (p *Parser) End() *Log {
 	for _, s := range p.all {
 		if s.seen < 3 {
 			continue
+		}
+		if s.untimed {
+			s.Times = nil
 		}
 		if !s.Counted {
 			for i := range s.Steps {
