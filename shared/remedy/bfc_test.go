@@ -298,3 +298,34 @@ func TestAnArenaThatNeedNotDouble(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestBlocksAreAskedForInTheOrderOfTheirActions: where a memory map tells when
+// each chunk was taken, the chunks in use alone are asked for in that order.
+func TestBlocksAreAskedForInTheOrderOfTheirActions(t *testing.T) {
+	d := &bfclog.Dump{Map: true, ListComplete: true, Regions: []bfclog.Region{{Address: 0x1000, Size: 1792, Complete: true, Chunks: []bfclog.Chunk{
+		{Address: 0x1000, Size: 256, InUse: true, Action: 9},
+		{Address: 0x1100, Size: 1024, Action: 7},
+		{Address: 0x1500, Size: 512, InUse: true, Action: 4},
+	}}}}
+	for _, c := range []struct {
+		counted bool
+		want    []int64
+		assumes string
+	}{{true, []int64{512, 256}, inTurn}, {false, []int64{256, 512}, oneByOne}} {
+		if !c.counted {
+			for i := range d.Regions[0].Chunks {
+				d.Regions[0].Chunks[i].Action = 0
+			}
+		}
+		b := bestFit{d: d, request: 2048}
+		var got []int64
+		for _, x := range b.sequence(alone).calls {
+			if x.what == ask {
+				got = append(got, x.bytes)
+			}
+		}
+		if !slices.Equal(got, c.want) || b.oneByOne() != c.assumes {
+			t.Errorf("counted %v: %v, want %v; %s", c.counted, got, c.want, b.oneByOne())
+		}
+	}
+}
