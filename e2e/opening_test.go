@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -287,5 +288,41 @@ func TestPackedFiles(t *testing.T) {
 		t.Errorf("%d warnings, want one of the file that is cut", cut)
 	}
 	p.do("what was expected", chromedp.Evaluate[chromedp.Void](`told.length = 0`))
+	p.quiet()
+}
+
+// TestFiguresOverTimeAreLanes: what a loop or nvidia-smi prints again and again
+// is a picture.
+func TestFiguresOverTimeAreLanes(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.open(a.url)
+	var monitor strings.Builder
+	monitor.WriteString("timestamp, index, memory.used [MiB], memory.total [MiB]\n")
+	for i := range 60 {
+		for card := range 2 {
+			fmt.Fprintf(&monitor, "2024/03/01 12:00:%02d.000, %d, %d MiB, 81559 MiB\n", i, card, 1000+(i*(card+1)*700)%60000)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "monitor.csv")
+	if err := os.WriteFile(file, []byte(monitor.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, file, title string }{
+		{"steps", caseFile(t, "38-torch-2022-eval-grows-linearly", "input.txt"), "max mem"},
+		{"monitor", file, "GPU 1: memory.used"},
+	} {
+		list, _ := filepath.Glob(c.file)
+		if len(list) == 0 {
+			all, _ := filepath.Glob(filepath.Join(golden.Cases(t), "38-*", "*"))
+			t.Fatalf("%s is not there, but %v", c.file, all)
+		}
+		p.opened(list[0])
+		if !strings.Contains(p.text("#lanes"), c.title) {
+			t.Errorf("%s: no row %q, but %q", c.name, c.title, p.text("#lanes"))
+		}
+		p.name = "Figures-" + c.name
+		p.pictured("lanes")
+	}
 	p.quiet()
 }
