@@ -8,7 +8,8 @@ import (
 )
 
 // TestDemosDoNotFightForACard: two that are started at once both end well, and
-// the one about sharing starts both of its runs, of which the second fails.
+// the one about sharing starts both of its runs, of which the second fails: after
+// a wait that the overview leaves out.
 func TestDemosDoNotFightForACard(t *testing.T) {
 	a := startAgent(t)
 	p := openPage(t, 1440, 900)
@@ -31,6 +32,13 @@ func TestDemosDoNotFightForACard(t *testing.T) {
 	}
 	if state := p.text("#run-state"); state != "out of memory" {
 		t.Errorf("the page shows the run that ended as %q", state)
+	}
+	// The overview has the run's own time, not the ten seconds of waiting.
+	if width := eval[float64](p, `parseFloat(document.querySelector("#brush").style.width)`); width < 60 {
+		t.Errorf("the first view has %.1f %% of the overview", width)
+	}
+	if !eval[bool](p, `[0, 0.3, 0.92, 0.97, 1].every((at) => Math.abs(tideline.lanes.overviewShare(tideline.lanes.overviewTime(at)) - at) < 0.01)`) {
+		t.Error("a place on the overview is another one than its time's")
 	}
 	p.screenshot("two-runs")
 	p.quiet()

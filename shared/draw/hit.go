@@ -56,8 +56,8 @@ func HitTest(tl *store.Timeline, v *View, x, y int) Hit {
 		case OpLane, SampleLane, TransferLane, InputLane:
 			c.row(&h)
 		case MinimapLane:
-			whole := Whole(tl, v)
-			h.Time = whole.TimeAt(x)
+			axis := axisOf(tl, v, l)
+			h.Time = axis.timeAt(x)
 		}
 		break
 	}

@@ -49,6 +49,9 @@ type Lane struct {
 	// Low and High bound the part of the compact layout that an AddressLane
 	// shows, in bytes; both 0 mean all of it.
 	Low, High int64
+	// Idle0 and Idle1 bound a time that a MinimapLane leaves out but for a mark,
+	// such as a long wait for memory; both 0: none. See IdleShare.
+	Idle0, Idle1 int64
 }
 
 // View is what a frame shows.

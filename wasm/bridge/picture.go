@@ -136,7 +136,9 @@ func (s *Session) fill(v *draw.View, sl *slot, n, w, h, dpr int, t0, t1 int64) {
 	}
 	if n == Minimap {
 		if p := sl.mainPool(); p != nil {
-			lanes = append(lanes, draw.Lane{Kind: draw.MinimapLane, Pool: p.Index, H: h})
+			l := draw.Lane{Kind: draw.MinimapLane, Pool: p.Index, H: h}
+			l.Idle0, l.Idle1 = sl.idle()
+			lanes = append(lanes, l)
 		}
 		v.Lanes = lanes
 		return

@@ -54,6 +54,9 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 	}
 	a.key("begin").num(sl.begin(t0, t1)).key("active").num(sl.active(t1))
 	a.key("waited").num(sl.waited(t1))
+	if i0, i1 := sl.idle(); i1 > i0 {
+		a.key("idle").list().num(i0).num(i1).endList()
+	}
 	if end := sl.tl.End(); end.Ended && end.Reason != event.EndDone && sl.origin != "log" {
 		a.key("message").text(end.Text)
 	}
@@ -123,6 +126,17 @@ func (sl *slot) waited(end int64) int64 {
 		return list[len(list)-1].Time - at
 	}
 	return 0
+}
+
+// idle is the last wait for memory, where it is so long that the overview leaves
+// it out; both 0 for none.
+func (sl *slot) idle() (from, to int64) {
+	first, last := sl.tl.Span()
+	from = sl.active(last)
+	if wait := sl.waited(last); float64(wait) > 0.4*float64(last-first) {
+		return from, from + wait
+	}
+	return 0, 0
 }
 
 func (sl *slot) state() string {

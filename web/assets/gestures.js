@@ -100,7 +100,7 @@ export function watchMinimap(app) {
   let drag = null;
   const at = (e) => {
     const box = plot.getBoundingClientRect();
-    return app.span.t0 + ((e.clientX - box.left) / box.width) * (app.span.t1 - app.span.t0);
+    return app.lanes.overviewTime((e.clientX - box.left) / box.width);
   };
   plot.addEventListener("pointerdown", (e) => {
     const t = at(e);

@@ -158,6 +158,32 @@ export class Lanes {
     });
   }
 
+  // overviewAxis has where the overview's axis is broken, by the shares of its
+  // width: the module draws it the same way, see IdleShare there.
+  #overviewAxis() {
+    const { t0, t1 } = this.app.span;
+    const [from, to] = this.app.current?.idle ?? [t1, t1];
+    const gap = to > from ? 0.06 : 0;
+    const left = (1 - gap) * ((from - t0) / (from - t0 + t1 - to || 1));
+    return { t0, t1, from, to, gap, left };
+  }
+
+  // overviewShare is the place of a time on the overview, 0 to 1.
+  overviewShare(t) {
+    const { t0, t1, from, to, gap, left } = this.#overviewAxis();
+    if (t < from || !gap) return left * ((t - t0) / (from - t0 || 1));
+    if (t < to) return left + gap * ((t - from) / (to - from));
+    return left + gap + (1 - gap - left) * ((t - to) / (t1 - to || 1));
+  }
+
+  // overviewTime is the time at a place on the overview.
+  overviewTime(share) {
+    const { t0, t1, from, to, gap, left } = this.#overviewAxis();
+    if (share < left || !gap) return t0 + (share / (left || 1)) * (from - t0);
+    if (share < left + gap) return from + ((share - left) / gap) * (to - from);
+    return to + ((share - left - gap) / (1 - gap - left || 1)) * (t1 - to);
+  }
+
   x(t) {
     const { view } = this.app;
     return ((t - view.t0) / (view.t1 - view.t0)) * this.width;
@@ -189,8 +215,9 @@ export class Lanes {
     }
     const brush = $("brush");
     const whole = span.t1 - span.t0 || 1;
-    brush.style.left = `${((view.t0 - span.t0) / whole) * 100}%`;
-    brush.style.width = `${((view.t1 - view.t0) / whole) * 100}%`;
+    const left = this.overviewShare(view.t0);
+    brush.style.left = `${left * 100}%`;
+    brush.style.width = `${(this.overviewShare(view.t1) - left) * 100}%`;
     brush.setAttribute("aria-valuenow", Math.round(((view.t0 + view.t1) / 2 - span.t0) / whole * 100));
     brush.setAttribute("aria-valuetext", `${nanos(view.t0)} to ${nanos(view.t1)}`);
     const out = $("span");
