@@ -326,3 +326,50 @@ func TestFiguresOverTimeAreLanes(t *testing.T) {
 	}
 	p.quiet()
 }
+
+// TestSeveralFilesAtOnce: texts are told one after the other; of timelines and
+// snapshots the second is what the first is compared with.
+func TestSeveralFilesAtOnce(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1280, 800)
+	p.open(a.url)
+	p.upload(caseFile(t, "17-torch-2023-others-hold-the-card", "input.txt"), caseFile(t, "29-smi-2019-held-but-no-process", "smi.txt"))
+	p.wait("two readings", `document.querySelectorAll("#pane article.reading").length === 2`)
+	p.settled()
+	if name := p.text("#run-picker"); !strings.Contains(name, "input.txt and 1 more") {
+		t.Errorf("the texts are called %q", name)
+	}
+
+	dir := t.TempDir()
+	var files []string
+	for i, n := range []int{3000, 2000} {
+		file := filepath.Join(dir, fmt.Sprintf("snapshot-%d.pickle", i+1))
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = synthetic.Write(f, synthetic.Shape{Requests: n})
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	p.upload(files...)
+	p.wait("the base", `!document.querySelector("#versus").hidden`)
+	p.settled()
+	if a, b := p.text("#versus-a"), p.text("#versus-b"); a != "snapshot-1.pickle" || b != "snapshot-2.pickle" {
+		t.Errorf("%q is compared with %q", a, b)
+	}
+	p.do("compare", chromedp.Evaluate[chromedp.Void](`tideline.details.choose("compare")`))
+	p.settled()
+	p.pictured("compared")
+	p.screenshot("compared")
+	p.do("swap", chromedp.KeyEvent("x"))
+	p.wait("the other", `tideline.current.name === "snapshot-2.pickle"`)
+	p.settled()
+	if shown := eval[string](p, `tideline.told.readings[0].kind + tideline.localId`); shown != "pytorch-snapshot"+"file:snapshot-2.pickle" {
+		t.Errorf("after the swap: %q", shown)
+	}
+	p.screenshot("swapped")
+	p.quiet()
+}

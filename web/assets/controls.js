@@ -33,8 +33,7 @@ export function watchButtons(app) {
   on("swap", () => app.swap());
   on("drop-base", () => app.ask("drop-base"));
   $("file").addEventListener("change", () => {
-    const [file] = $("file").files;
-    if (file) app.openFile(file);
+    app.openFiles([...$("file").files]);
     $("file").value = "";
   });
   $("run-picker").addEventListener("change", (e) => app.pick(e.target.value));
@@ -65,8 +64,7 @@ export function watchDrops(app) {
     e.preventDefault();
     depth = 0;
     $("drop").hidden = true;
-    const [file] = e.dataTransfer.files;
-    if (file) app.openFile(file);
+    app.openFiles([...e.dataTransfer.files]);
   });
   addEventListener("paste", (e) => {
     if (e.target.closest?.("input, textarea")) return;

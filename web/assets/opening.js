@@ -1,7 +1,7 @@
 // Opening, keeping and saving timelines, and the progress of what takes a
 // while. These are methods of App.
 
-import { describe } from "./files.js";
+import { describe, isOwn, isText } from "./files.js";
 import { $, bytes, el } from "./words.js";
 
 export const opening = {
@@ -10,9 +10,53 @@ export const opening = {
   async openFile(file, share = "") {
     if (!this.engine.up) return this.toast("The browser module is not running.", true);
     document.documentElement.dataset.idle = "false";
-    const head = String.fromCharCode(...new Uint8Array(await file.slice(0, 5).arrayBuffer()));
-    if (head === "\x89TIDE" || head.startsWith("TDLB")) return this.load(file, file.name, "", share);
+    if (await isOwn(file)) return this.load(file, file.name, "", share);
     await this.read(file, file.name, share);
+  },
+
+  // openFiles opens what came at once: texts as if they were pasted one after the
+  // other, else the first with the second as the base that it is compared with.
+  async openFiles(files) {
+    const [first, second, ...rest] = files;
+    if (!second) return first && this.openFile(first);
+    if ((await Promise.all(files.map(isText))).every(Boolean)) {
+      return this.openFile(new File(files.flatMap((f) => [f, "\n"]), `${first.name} and ${files.length - 1} more`, { type: "text/plain" }));
+    }
+    if (!this.engine.up) return this.toast("The browser module is not running.", true);
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    let base = null;
+    await this.work(async () => {
+      base = await this.timelineOf(second);
+    });
+    await this.openFile(first);
+    if (!base || !this.current) return;
+    if (this.moments || base.told?.origin === "log") return this.toast(`${second.name} was left out: a log tells moments, which are not compared.`, true);
+    await this.work(async () => {
+      await this.engine.call({ t: "open", slot: 1, name: second.name, origin: base.told?.origin, blob: base.blob });
+      this.library.set(`file:${second.name}`, { name: second.name, ...base });
+      this.other = { runId: "", localId: `file:${second.name}`, field: "", ...base };
+      if (rest.length) this.toast(`Two are compared: ${rest.map((f) => f.name).join(", ")} ${rest.length > 1 ? "were" : "was"} left out.`, true);
+    });
+  },
+
+  // timelineOf is a file as a timeline, and what it means.
+  async timelineOf(file) {
+    if (await isOwn(file)) return { blob: file, told: null };
+    const pieces = [];
+    const nothing = () => {};
+    let told;
+    try {
+      told = await this.reader.open(file, file.name, {
+        known: nothing,
+        piece: (bytes) => pieces.push(bytes),
+        progress: (share) => this.progress(share),
+        tried: nothing,
+        over: nothing,
+      });
+    } catch (e) {
+      throw new Error(await describe(file, file.name, e.message));
+    }
+    return told && { blob: new Blob(pieces), told };
   },
 
   openText(text) {

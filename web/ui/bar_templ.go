@@ -124,7 +124,7 @@ func runBar(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</button></div><input id=\"file\" type=\"file\" class=\"unseen\" tabindex=\"-1\" aria-hidden=\"true\"><div class=\"progress\" id=\"progress\" role=\"progressbar\" aria-label=\"Progress\" aria-valuemin=\"0\" aria-valuemax=\"100\" hidden><i></i></div></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</button></div><input id=\"file\" type=\"file\" multiple class=\"unseen\" tabindex=\"-1\" aria-hidden=\"true\"><div class=\"progress\" id=\"progress\" role=\"progressbar\" aria-label=\"Progress\" aria-valuemin=\"0\" aria-valuemax=\"100\" hidden><i></i></div></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
