@@ -27,7 +27,12 @@ func readMap(r io.Reader, l Limits) (*Data, error) {
 		err = merr
 	}
 	d := m.Dump(err != nil)
-	if len(m.Rest) > 0 {
+	switch {
+	case len(m.Rest) == 0:
+	case memorydump.Is(m.Rest[:min(len(m.Rest), HeadBytes)]):
+		d.Notes = append(d.Notes, "Another memory map stands behind this one; explain it alone to see it.")
+		m.Rest = nil
+	default:
 		log, lerr := bfclog.Read(bytes.NewReader(m.Rest))
 		if lerr != nil {
 			log = new(bfclog.Log) // nothing in it is of use

@@ -133,6 +133,9 @@ func TestAMapWithItsLog(t *testing.T) {
 	if n, _ := r.Facts.Get("requested_rounded_bytes"); r.Verdict != "fragmented" || n.Int != 4194304 {
 		t.Errorf("%s, request %v", r.Verdict, n)
 	}
+	if r := with(read("basic-20.map-1.pb")).Readings[0]; r.Verdict != "undetermined_no_request" || !strings.Contains(strings.Join(r.Open, " "), "Another memory map") {
+		t.Errorf("two maps: %s, %q", r.Verdict, r.Open)
+	}
 	for name, log := range map[string][]byte{"another run's": read("backpedal-fixed-fail.log.txt"), "no dump": []byte("step 1, loss 2\n")} {
 		r := with(log).Readings[0]
 		if r.Verdict != "undetermined_no_request" || !strings.Contains(strings.Join(r.Open, " "), "that of the map") {

@@ -223,10 +223,10 @@ func (t *bestFit) sequence(how layout) *sequence {
 		for _, r := range t.ascending() {
 			list = append(list, r.Chunks...)
 		}
-		switch how {
-		case downwards:
+		if how == downwards {
 			slices.Reverse(list)
-		case alone: // in the order in which they were taken, where the dump tells it
+		}
+		if how == alone { // in the order in which they were taken, where the dump tells it
 			slices.SortStableFunc(list, func(a, b bfclog.Chunk) int { return cmp.Compare(a.Action, b.Action) })
 		}
 		for _, c := range list {

@@ -211,9 +211,9 @@ func TestTakesNothingElseForAMap(t *testing.T) {
 	for _, pattern := range []string{filepath.Join(golden.Cases(t), "*", "*"), "../testdata/*", "../*/testdata/*", "../../../protocol/*/testdata/*"} {
 		list, _ := filepath.Glob(pattern)
 		for _, f := range list {
-			if b, err := os.ReadFile(f); err == nil && !strings.HasSuffix(f, ".map") {
+			if s, err := os.Stat(f); err == nil && s.Mode().IsRegular() && !strings.HasSuffix(f, ".map") {
 				others++
-				if b = contents(t, f); Is(b[:min(len(b), 4096)]) {
+				if b := contents(t, f); Is(b[:min(len(b), 4096)]) {
 					t.Errorf("%s is taken for a memory map", f)
 				}
 			}
