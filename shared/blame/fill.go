@@ -1,6 +1,8 @@
 package blame
 
 import (
+	"slices"
+
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
@@ -109,13 +111,15 @@ func (r *Recorder) Copies() *reading.Copies {
 	return r.copies.sum(r.strs, first, last)
 }
 
-// some are the first allocators that held anything, of a kind ("": of any).
+// some are the first allocators that held anything, of a kind ("": of any); the
+// one that held most goes first.
 func (r *Recorder) some(kind string) (out []*pool) {
 	for _, p := range r.pools {
 		if p.most > 0 && (kind == "" || p.kind == kind) && len(out) < maxPools {
 			out = append(out, p)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b *pool) int { return order(a.most, b.most) })
 	return out
 }
 

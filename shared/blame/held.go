@@ -62,7 +62,7 @@ func (r *Recorder) heldAt(p *pool, n int) reading.Held {
 		}
 		w := p.keys[i]
 		h.Bytes, h.Blocks = h.Bytes+u.bytes, h.Blocks+u.blocks
-		if w.op == 0 && (named || w.early && !p.sized(w) || w.size == 0) {
+		if w.op == 0 && (named || w.size == 0) {
 			h.Unknown, h.UnknownBlocks = h.Unknown+u.bytes, h.UnknownBlocks+u.blocks
 			if w.early {
 				h.UnknownBefore += u.bytes
@@ -107,10 +107,6 @@ func order(a, b int64) int {
 func (p *pool) named() bool {
 	return slices.ContainsFunc(p.keys, func(w who) bool { return w.op != 0 })
 }
-
-// sized says whether an early block is one, and not the sum of what was in use.
-// A recording that holds no time has no early blocks but its own.
-func (p *pool) sized(w who) bool { return w.size > 0 && p.kind != "trace" }
 
 type holder struct {
 	usage

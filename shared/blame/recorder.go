@@ -138,7 +138,7 @@ func (r *Recorder) who(e *event.Event, p *pool) who {
 		return w
 	}
 	w := who{early: e.Op != 0 || !p.begun || e.Time == p.first}
-	if p.sizes < maxSizes {
+	if e.Op == 0 && p.sizes < maxSizes { // what stands for a sum is of no size
 		w.size = e.Requested
 	}
 	return w

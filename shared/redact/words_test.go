@@ -28,7 +28,7 @@ var sources = []string{
 var extra = []string{
 	"float0", "bfloat0", "int0", "uint0", "bool", "half", "complex0", "string", "resource", "variant", "f0", "bf0", "s0", "u0", "pred",
 	"lenet0", "resnet0", "mlp", "lstm", "bert", "unet", "transformer", "gpt0",
-	"gpu_0_bfc", "gpu_host_bfc", "cpu", "gpu_host_pinned", "cuda_host_bfc", "cuda_gpu_allocator", "bfc", "cudamallocasync",
+	"gpu_0_bfc", "gpu_0_torch", "rmm_0", "gpu_host_bfc", "cpu", "gpu_host_pinned", "cuda_host_bfc", "cuda_gpu_allocator", "bfc", "cudamallocasync",
 	"tideline", "html", "json",
 	// Cards, as nvidia-smi and PyTorch name them.
 	"nvidia", "amd", "geforce", "tesla", "quadro", "titan", "rtx", "gtx", "super", "instinct", "l0s", "l0", "a0", "h0", "v0", "t0", "p0", "k0", "b0",

@@ -150,7 +150,6 @@ func (p *Profile) leafFacts(r *reading.Reading) {
 		g.Text("function", l.Function)
 		g.Int("bytes", l.Bytes)
 		list = append(list, reading.Object(g))
-		r.Row("made by "+l.Function, event.FormatBytes(l.Bytes))
 	}
 	f.Set("top_leaves", reading.List(list...))
 }

@@ -29,13 +29,13 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 			continue
 		}
 		device, kind := s.Label("device"), s.Label("kind")
-		if device == "" {
-			device = "no device named"
-		}
 		if kind == "" {
 			kind = "in use"
 		}
-		key := device + " " + kind
+		key := kind + " on " + device
+		if device == "" {
+			device, key = "no device named", kind
+		}
 		k, ok := places[key]
 		if !ok {
 			if len(places) == maxPlaces {
