@@ -53,5 +53,5 @@ func TestWhatAFailedRunShows(t *testing.T) {
 	p.screenshot("before-the-first-step")
 
 	p.upload(filepath.Join("..", "shared", "ingest", "testdata", "smi-29-smi.txt"))
-	p.wait("what reads the table", `document.querySelector("#toast").textContent.includes("tideline explain")`)
+	p.wait("what the table says", `tideline.told?.readings[0]?.kind && document.querySelector("#pane").textContent.includes("nvidia-smi")`)
 }
