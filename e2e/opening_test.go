@@ -370,6 +370,9 @@ func TestSeveralFilesAtOnce(t *testing.T) {
 	if shown := eval[string](p, `tideline.told.readings[0].kind + tideline.localId`); shown != "pytorch-snapshot"+"file:snapshot-2.pickle" {
 		t.Errorf("after the swap: %q", shown)
 	}
+	if !eval[bool](p, `document.querySelector("#rerun").disabled`) {
+		t.Error("a snapshot of another program can be rerun")
+	}
 	p.screenshot("swapped")
 	p.quiet()
 }

@@ -262,7 +262,7 @@ class App {
     this.sharing.allow(!!this.blob);
     $("next-oom").hidden = !c.ooms;
     $("follow").hidden = !(this.live && c.origin === "live");
-    this.rerunless = log ? "A log has no workload to rerun" : c.origin === "file" && !this.live && !c.settings ? "This file names no workload to rerun" : "";
+    this.rerunless = log ? "A log has no workload to rerun" : c.origin === "file" && !this.live && (!c.settings || this.modelless === c.serial) ? "This file names no workload to rerun" : "";
     $("rerun").disabled = !!this.rerunless;
     $("rerun").title = this.rerunless || "Rerun in the browser (r)";
     document.querySelector(".desk").toggleAttribute("data-bare", !!this.told?.readings.length && !this.live && this.lanes.list.every((l) => this.moments && l.kind === "sample"));

@@ -96,10 +96,14 @@ export const running = {
     this.knobs.changed();
   },
 
-  // settings puts the settings of the timeline on screen into the form.
+  // settings puts the settings of the timeline on screen into the form. Those of
+  // an allocator, as another program's snapshot has them, name no model to run.
   async settings() {
     const { fields } = await this.engine.ask("settings");
-    if (fields) this.knobs.show(parse(fields));
+    const named = parse(fields ?? "");
+    this.modelless = named.size && !named.has("model") ? this.current?.serial : null;
+    if (named.has("model")) this.knobs.show(named);
+    else if (this.current) this.facts();
   },
 
   async pick(value) {
