@@ -53,6 +53,9 @@ func (c *Copies) Sentence() string {
 	if c.Longest != "" {
 		s += " for " + c.Longest
 	}
+	if c.LongestTime > 0 {
+		s += ", at " + strconv.FormatFloat(float64(c.LongestBytes)/float64(c.LongestTime), 'f', 2, 64) + " GB/s"
+	}
 	if c.Pinned {
 		s += ", from or to pinned memory"
 	}

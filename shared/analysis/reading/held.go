@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"math"
 	"strconv"
 
 	"tideline/protocol/event"
@@ -92,7 +93,7 @@ func (h *Held) facts() Facts {
 
 // share is a part with four digits, 0 to 1.
 func share(n, of int64) float64 {
-	return float64((n*10000+of/2)/max(of, 1)) / 10000
+	return math.Round(1e4*float64(n)/float64(max(of, 1))) / 1e4
 }
 
 // MaxLines is how many holders are named to people.
