@@ -189,9 +189,8 @@ func FuzzSieve(f *testing.F) {
 // TestReadersAsked: waiting asks those that can wait, and no other can.
 func TestReadersAsked(t *testing.T) {
 	var can []string
-	all := reflect.TypeFor[readers]()
-	for i := range all.NumField() {
-		if f := all.Field(i); f.Type.Kind() == reflect.Pointer {
+	for f := range reflect.TypeFor[readers]().Fields() {
+		if f.Type.Kind() == reflect.Pointer {
 			if _, ok := f.Type.MethodByName("Idle"); ok {
 				can = append(can, f.Name)
 			}
