@@ -222,6 +222,16 @@ func (t *Tile) Join(o *Tile) {
 	}
 }
 
+// Widen makes the cells of a tile as wide as 1<<shift bytes, if they are
+// narrower.
+func (t *Tile) Widen(shift uint8) {
+	if shift > t.Shift {
+		w := Tile{Shift: shift}
+		w.Join(t)
+		*t = w
+	}
+}
+
 // larger is the larger of each pair of bytes: eight at a time, for tiles are
 // joined for every column of a picture.
 func larger(a, b uint64) uint64 {
