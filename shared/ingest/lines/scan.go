@@ -51,6 +51,16 @@ func NumberAfter(s, label string) (uint64, bool) {
 // Decimal reads a number with an optional sign and fraction at the start of s:
 // its value, its digits as printed, and what follows.
 func Decimal(s string) (f float64, text, rest string, ok bool) {
+	i := DecimalLen(s)
+	if i == 0 || !IsDigit(s[i-1]) {
+		return 0, s[:i], s[i:], false
+	}
+	f, err := strconv.ParseFloat(s[:i], 64)
+	return f, s[:i], s[i:], err == nil
+}
+
+// DecimalLen is how long such a number is.
+func DecimalLen(s string) int {
 	i := 0
 	if i < len(s) && (s[i] == '-' || s[i] == '+') {
 		i++
@@ -64,8 +74,7 @@ func Decimal(s string) (f float64, text, rest string, ok bool) {
 	if i > from && s[i-1] == '.' { // the full stop of a sentence
 		i--
 	}
-	f, err := strconv.ParseFloat(s[:i], 64)
-	return f, s[:i], s[i:], err == nil && i > from
+	return i
 }
 
 // Int turns a count into an int64; false where it does not fit.

@@ -135,11 +135,10 @@ func figures(s string, out []found) []found {
 			i = skipNumber(s, i)
 			continue
 		}
-		v, _, rest, ok := lines.Decimal(s[i:])
-		end := len(s) - len(rest)
-		if ok {
-			unit, after := unitOf(rest)
-			if label, good := labelOf(s[:i], low[:i], after, unit); good {
+		end := i + lines.DecimalLen(s[i:])
+		unit, after := unitOf(s[end:])
+		if label, good := labelOf(s[:i], low[:i], after, unit); good {
+			if v, _, _, ok := lines.Decimal(s[i:]); ok {
 				out = append(out, found{label: label, unit: unit, value: v})
 				if len(out) >= 8 {
 					return out

@@ -87,9 +87,10 @@ type Parser struct {
 	log    *Log
 	step   float64
 	has    bool
-	at     int // line of the step
+	at     int    // line of the step
+	line   string // that line, of which the time is only wanted with a figure
 	time   int64
-	timeAt int // line of the time, 0 before the first
+	timed  bool
 	all    []*Series
 	figure []found
 }
@@ -105,7 +106,7 @@ func (p *Parser) Line(num int, s string) bool {
 	}
 	g := look(s)
 	if g.has {
-		p.step, p.has, p.at = g.step, true, num
+		p.step, p.has, p.at, p.line = g.step, true, num, s
 		if g.total > 0 {
 			p.log.Total = g.total
 		}
@@ -114,15 +115,20 @@ func (p *Parser) Line(num int, s string) bool {
 	if g.memory {
 		p.figure = figures(s, p.figure)
 	}
-	if g.has || len(p.figure) > 0 {
-		if t, ok := lines.FindStamp(s); ok {
-			p.time, p.timeAt = t, num
-		}
+	if len(p.figure) > 0 {
+		p.stamp(num, s)
 	}
 	for _, f := range p.figure {
 		p.add(num, f)
 	}
 	return len(p.figure) > 0
+}
+
+// stamp is the time of a line with figures, or of the step's line before it.
+func (p *Parser) stamp(num int, s string) {
+	if p.time, p.timed = lines.FindStamp(s); !p.timed && p.has && num-p.at <= 8 {
+		p.time, p.timed = lines.FindStamp(p.line)
+	}
 }
 
 func (p *Parser) add(num int, f found) {
@@ -140,7 +146,7 @@ func (p *Parser) add(num int, f found) {
 		to = &Series{Line: num, Label: strings.Clone(f.label), Role: f.role, Unit: strings.Clone(f.unit), Counted: true, stride: 1}
 		p.all = append(p.all, to)
 	}
-	if n := len(to.Times); p.timeAt == 0 || num-p.timeAt > 8 || n > 0 && to.Times[n-1] > p.time {
+	if n := len(to.Times); !p.timed || n > 0 && to.Times[n-1] > p.time {
 		to.untimed = true
 	}
 	to.add(f.value, p.step, p.time, p.has && num-p.at <= 8)
