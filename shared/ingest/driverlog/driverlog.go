@@ -27,6 +27,7 @@ type Report struct {
 	Context  bool        // the driver's context could not be made
 	Reported int64       // "total memory reported" with that, 0 when not
 	Device   int64       // -1 when not told
+	Starts   []Start     // devices as the framework found them, each once
 }
 
 // Empty says whether nothing was refused.
@@ -59,7 +60,10 @@ func Read(r io.Reader) (*Report, error) {
 }
 
 // Parser takes a text line by line.
-type Parser struct{ rep Report }
+type Parser struct {
+	rep  Report
+	open int // one more than the start whose properties follow
+}
 
 // New is a parser that has seen nothing.
 func New() *Parser { return &Parser{rep: Report{Device: -1}} }
@@ -69,9 +73,13 @@ func (p *Parser) End() *Report { return &p.rep }
 
 // Line takes the next line, without its end, and says whether it was read.
 func (p *Parser) Line(num int, s string) bool {
+	if p.properties(num, s) {
+		return true
+	}
 	if !strings.Contains(s, "emory") && !strings.Contains(s, "MEMORY") {
 		return false
 	}
+	p.start(num, s)
 	r := &p.rep
 	switch {
 	case strings.Contains(s, "failed to allocate ") && strings.Contains(s, "from device"):
@@ -105,6 +113,8 @@ func (p *Parser) Line(num int, s string) bool {
 	case strings.Contains(s, "Free memory: "):
 		r.Free = sizeAfter(s, "Free memory: ")
 		return true
+	case strings.Contains(s, "deviceMemorySize: "):
+		return true // the start has it
 	case strings.Contains(s, "reated") && strings.Contains(s, " MB memory"):
 		head, _, _ := strings.Cut(s, " MB memory")
 		i := strings.LastIndexByte(head, ' ')

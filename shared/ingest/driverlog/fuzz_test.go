@@ -23,12 +23,42 @@ func TestRead(t *testing.T) {
 	}
 }
 
+const starts = `I gpu_device.cc:885] Found device 0 with properties: 
+name: TITAN X (Pascal)
+Total memory: 11.90GiB
+Free memory: 381.44MiB
+2020-01-14 21:14:55.360139: I gpu_device.cc:1555] Found device 1 with properties:
+pciBusID: 0000:01:00.0 name: GeForce GTX 1650 computeCapability: 7.5
+coreClock: 1.245GHz coreCount: 16 deviceMemorySize: 4.00GiB deviceMemoryBandwidth: 104.34GiB/s
+Created device /job:localhost/replica:0/task:0/device:GPU:1 with 52 MB memory:  -> device: 1, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5
+Created TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 7527 MB memory) -> physical GPU (device: 2, name: GeForce GTX 1080, pci bus id: 0000:01:00.0, compute capability: 6.1)
+Total memory: 1.00GiB
+`
+
+func TestStarts(t *testing.T) {
+	r, _ := Read(strings.NewReader(starts)) // nothing is refused in it
+	if len(r.Starts) != 2 {
+		t.Fatalf("%+v", r.Starts)
+	}
+	a, b := r.Started(0), r.Started(1)
+	if a.Line != 1 || a.Total.Text != "11.90GiB" || a.Free.Text != "381.44MiB" || a.Promised.N != 7527<<20 || a.Name != "GeForce GTX 1080" {
+		t.Errorf("%+v", a)
+	}
+	if b.Line != 5 || b.Total.Text != "4.00GiB" || b.Free.Known || b.Promised.N != 52<<20 || b.Name != "Tesla T4" || b.Bus != "0000:00:04.0" {
+		t.Errorf("%+v", b)
+	}
+	if r.Started(2) != nil {
+		t.Error("a device of no number")
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add(sample)
 	f.Add("failed to allocate 7 (99999999999999999999 bytes) from device MEMORY\nreated MB memory\nTotal memory: \nFree memory: 1.00GiB")
+	f.Add(starts)
 	f.Fuzz(func(t *testing.T, s string) {
 		r, err := Read(strings.NewReader(s))
-		if (err == nil) == r.Empty() || len(r.Refused) > r.Count {
+		if (err == nil) == r.Empty() || len(r.Refused) > r.Count || len(r.Starts) > maxStarts {
 			t.Errorf("%v with %+v", err, r)
 		}
 	})

@@ -169,7 +169,7 @@ func message(s string) (m Message, ok bool) {
 	switch {
 	case strings.Contains(s, "Dst tensor is not initialized"):
 		m.Class = Copy
-	case strings.Contains(s, "et convolution algorithm"), strings.Contains(s, "cuDNN failed to initialize"):
+	case strings.Contains(s, "get convolution algorithm"), strings.Contains(s, "cuDNN failed to initialize"):
 		m.Class = Algorithm
 	case strings.Contains(s, "ThenRnn") && strings.Contains(s, "ail"):
 		m.Class = RNN
@@ -203,12 +203,12 @@ func message(s string) (m Message, ok bool) {
 }
 
 func launch(s string) bool {
-	return strings.Contains(s, "launch failed") && (strings.Contains(s, "GEMM") || strings.Contains(s, "GEMV"))
+	return strings.Contains(s, "GEMM launch failed") || strings.Contains(s, "GEMV launch failed")
 }
 
 // workspace: "Failed to allocate … workspace", "scratch space: out of memory".
 func workspace(s string) bool {
-	if !strings.Contains(s, "orkspace") && !strings.Contains(s, "cratch") {
+	if !strings.Contains(s, "workspace") && !strings.Contains(s, "Workspace") && !strings.Contains(s, "scratch") && !strings.Contains(s, "Scratch") {
 		return false
 	}
 	for _, w := range []string{"ailed to allocate", "nable to allocate", "llocation failed", "ould not allocate", "ut of memory"} {

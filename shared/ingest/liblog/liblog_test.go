@@ -93,6 +93,8 @@ func FuzzRead(f *testing.F) {
 		f.Add(w.text)
 	}
 	f.Add("Loaded runtime CuDNN library: 7 but compiled with: 8.\nCUDNN_STATUS_\nscratch ut of memory 99999999999999999999 bytes[[node ]]")
+	f.Add("GEMMlaunch failed0")
+	f.Add("0ailed to allocateorkspace")
 	f.Fuzz(func(t *testing.T, s string) {
 		r, err := Read(strings.NewReader(s))
 		if (err == nil) == r.Empty() || len(r.Messages) > r.Count || len(r.Messages) > maxMessages {

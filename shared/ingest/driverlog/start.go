@@ -1,0 +1,113 @@
+package driverlog
+
+import (
+	"strings"
+
+	"tideline/shared/ingest/bfclog"
+	"tideline/shared/ingest/lines"
+)
+
+// Start is a device as TensorFlow found it when it began, and what it then let
+// its allocator have.
+type Start struct {
+	Line     int
+	Device   int64 // its number among those of the process
+	Name     string
+	Bus      string      // PCI address
+	Total    bfclog.Size // of the device
+	Free     bfclog.Size // of it, before the allocator took anything
+	Promised bfclog.Size // to the allocator
+}
+
+const maxStarts = 64
+
+// device finds or adds the start of a device. A process that begins again in the
+// same text tells the same of it, or newer figures.
+func (p *Parser) device(num int, n int64) *Start {
+	for i := range p.rep.Starts {
+		if p.rep.Starts[i].Device == n {
+			p.open = i + 1
+			return &p.rep.Starts[i]
+		}
+	}
+	if len(p.rep.Starts) == maxStarts {
+		p.open = 0
+		return nil
+	}
+	p.rep.Starts = append(p.rep.Starts, Start{Line: num, Device: n})
+	p.open = len(p.rep.Starts)
+	return &p.rep.Starts[p.open-1]
+}
+
+// properties reads "Found device 0 with properties:" and the rows that belong
+// to it and do not speak of memory.
+func (p *Parser) properties(num int, s string) bool {
+	if n, ok := lines.Int(lines.NumberAfter(s, "Found device ")); ok && strings.Contains(s, "with properties") {
+		p.device(num, n)
+		return true
+	}
+	return false
+}
+
+// start takes what a line about memory tells of a device's start.
+func (p *Parser) start(num int, s string) {
+	if strings.Contains(s, " MB memory") && strings.Contains(s, "reated") {
+		p.created(num, s)
+		return
+	}
+	if p.open == 0 {
+		return
+	}
+	d := &p.rep.Starts[p.open-1]
+	for _, l := range []string{"totalMemory: ", "Total memory: ", "deviceMemorySize: "} {
+		if strings.Contains(s, l) {
+			d.Total = sizeAfter(s, l)
+		}
+	}
+	for _, l := range []string{"freeMemory: ", "Free memory: "} {
+		if strings.Contains(s, l) {
+			d.Free = sizeAfter(s, l)
+		}
+	}
+}
+
+// created reads "Created device /job:…/device:GPU:0 with 52 MB memory:  ->
+// device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5"
+// and its older form.
+func (p *Parser) created(num int, s string) {
+	head, tail, _ := strings.Cut(s, " MB memory")
+	i := strings.LastIndexByte(head, ' ')
+	mb, rest, ok := lines.Digits(head[i+1:])
+	if !ok || rest != "" || mb >= 1<<30 {
+		return
+	}
+	n, ok := lines.Int(lines.NumberAfter(head, "device:GPU:"))
+	if !ok {
+		n, ok = lines.Int(lines.NumberAfter(tail, "device: "))
+	}
+	if !ok {
+		return
+	}
+	d := p.device(num, n)
+	p.open = 0
+	if d == nil {
+		return
+	}
+	d.Promised = bfclog.ExactSize(int64(mb) << 20)
+	if v, ok := lines.Between(tail, "name: ", ","); ok && len(v) < 128 {
+		d.Name = v
+	}
+	if v, ok := lines.Between(tail, "pci bus id: ", ","); ok && len(v) < 64 {
+		d.Bus = v
+	}
+}
+
+// Started is the start of the device with a number; nil where the text tells none.
+func (r *Report) Started(device int64) *Start {
+	for i := range r.Starts {
+		if r.Starts[i].Device == device {
+			return &r.Starts[i]
+		}
+	}
+	return nil
+}
