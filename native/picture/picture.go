@@ -20,6 +20,8 @@ type Options struct {
 	DPR    int   // device pixels for each CSS pixel
 	Theme  *draw.Theme
 	Base   *store.Timeline // drawn as a ghost line; nil for none
+	// Filter dims what holds this text in no tensor, frame or op; "" dims nothing.
+	Filter string
 }
 
 // View is the view that those options give of a timeline.
@@ -36,10 +38,20 @@ func (o Options) View(tl *store.Timeline) *draw.View {
 		o.T1 += (o.T1-o.T0)/200 + 1
 	}
 	o.DPR = max(o.DPR, 1)
-	return &draw.View{
+	v := &draw.View{
 		T0: o.T0, T1: o.T1, W: o.W, H: o.H, DPR: o.DPR, Theme: o.Theme, Base: o.Base,
 		Lanes: draw.Layout(tl, o.H, 6*o.DPR, o.DPR),
 	}
+	if o.Filter == "" {
+		return v
+	}
+	f := store.NewFilter(tl, o.Filter)
+	for _, p := range tl.Pools() {
+		part := store.NewPart(p, f)
+		part.Advance(p.Points())
+		v.Parts = append(v.Parts, part)
+	}
+	return v
 }
 
 // Draw paints a timeline.

@@ -41,6 +41,11 @@ func TestPicturesAreThoseKept(t *testing.T) {
 		{"short-dark", short, Options{W: 480, H: 320, Theme: draw.Dark()}},
 		{"short-zoomed", short, Options{W: 480, H: 320, T0: first + third, T1: first + third + third/6}},
 		{"short-ghost-2x", short, Options{W: 640, H: 400, DPR: 2, Base: other}},
+		{"short-filtered-light", short, Options{W: 480, H: 320, Filter: "BLOCK1"}},
+		{"short-filtered-dark", short, Options{W: 480, H: 320, Filter: "BLOCK1", Theme: draw.Dark()}},
+		{"zoomed-filtered-2x", short, Options{W: 640, H: 400, DPR: 2, T0: first + third, T1: first + third + third/6, Filter: "Matmul:0"}},
+		{"long-filtered-light", long, Options{W: 480, H: 320, Filter: "block0"}},
+		{"long-filtered-dark", long, Options{W: 480, H: 320, Filter: "gradients", Theme: draw.Dark()}},
 		{"long-tiles", long, Options{W: 480, H: 320, Theme: draw.Dark()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

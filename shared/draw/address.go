@@ -3,6 +3,7 @@ package draw
 import (
 	"encoding/binary"
 
+	"tideline/protocol/event"
 	"tideline/shared/store"
 )
 
@@ -63,9 +64,13 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 		}
 	}
 	if showsTiles(p, v) {
-		r.addressTiles(c, s, p, v, min(end, c.x1))
+		r.addressTiles(c, s, p, v, v.partOf(l), min(end, c.x1))
+	} else if part := v.partOf(l); part != nil {
+		// What passes last: a row or a column that both share is its.
+		r.addressBlocks(c, s, p, v, end, func(i int) bool { return !part.Holds(i) }, &r.palette.dimBlock)
+		r.addressBlocks(c, s, p, v, end, part.Holds, &r.palette.category)
 	} else {
-		r.addressBlocks(c, s, p, v, end)
+		r.addressBlocks(c, s, p, v, end, nil, &r.palette.category)
 	}
 	for _, g := range p.Regions() {
 		// Where two regions meet, unless they are too thin to be seen.
@@ -79,13 +84,17 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 // showsTiles reports whether a view holds too many blocks to draw each.
 func showsTiles(p *store.Pool, v *View) bool { return p.Changes(v.T0, v.T1) > exactPerColumn*v.W }
 
-// addressBlocks draws the blocks of the window one by one.
-func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *View, end int) {
+// addressBlocks draws those blocks of the window that are meant, or all without
+// a choice, one by one in the colours of their categories.
+func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *View, end int, meant func(int) bool, colors *[event.NumCategories]pixel) {
 	w := v.part(c.x0, c.x1)
 	r.ids = p.Overlapping(r.ids[:0], w.T0, w.T1, 0)
 	pal := &r.palette
 	perByte := float64(s.h) / float64(s.high-s.low)
 	for _, i := range r.ids {
+		if meant != nil && !meant(int(i)) {
+			continue
+		}
 		b := p.Box(int(i))
 		if b.Offset < 0 || b.Offset+b.Size <= s.low || b.Offset >= s.high || v.Hide>>b.Category&1 != 0 {
 			continue
@@ -97,36 +106,54 @@ func (r *Renderer) addressBlocks(c *canvas, s addressScale, p *store.Pool, v *Vi
 		if y0 >= y1 {
 			y0 = y1 - 1
 		}
-		color := pal.category[b.Category]
-		c.rect(x0, y0, x1, y1, color)
+		c.rect(x0, y0, x1, y1, colors[b.Category])
+		edge := pal.edge[b.Category]
+		if colors == &pal.dimBlock {
+			edge = pal.hole
+		}
 		if y1-y0 >= 4 && x1-x0 >= 2 {
 			// A lit upper edge tells neighbours of one category apart.
-			c.rect(x0, y0, x1, y0+1, pal.edge[b.Category])
+			c.rect(x0, y0, x1, y0+1, edge)
 		}
 		if x1-x0 >= 4 && y1-y0 >= 2 {
-			c.rect(x0, y0, x0+1, y1, pal.edge[b.Category])
+			c.rect(x0, y0, x0+1, y1, edge)
 		}
 	}
 }
 
 // addressTiles draws each column from the tiles of its time.
-func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *View, end int) {
+func (r *Renderer) addressTiles(c *canvas, s addressScale, p *store.Pool, v *View, part *store.Part, end int) {
 	w := v.Window()
 	shift := -1
 	h := min(s.h, len(r.cellOf), c.h)
 	r.useCells(v.Hide)
-	var cur store.TileCursor
+	until := end
+	if part != nil {
+		r.partCells(v.Hide)
+		until = v.x(part.Until())
+	}
+	var cur, partCur store.TileCursor
 	for x := max(v.x(p.FirstChange()), c.x0); x < end; x += stripWidth {
 		r.strip.take(c, x, end)
 		for i := range r.strip.w {
 			p.TileNext(&cur, &r.tile, w.Edge(x+i), w.Edge(x+i+1))
+			if part != nil {
+				if r.passes = (store.Tile{}); x+i < until {
+					part.TileNext(&partCur, &r.passes, w.Edge(x+i), w.Edge(x+i+1))
+				}
+				r.passes.Widen(r.tile.Shift)
+				r.tile.Widen(r.passes.Shift)
+			}
 			if int(r.tile.Shift) != shift {
 				shift = int(r.tile.Shift)
 				r.mapCells(s, h, shift)
 			}
-			if r.oneCell {
+			switch {
+			case part != nil:
+				r.partColumn(i, h)
+			case r.oneCell:
 				r.cellColumn(i, h)
-			} else {
+			default:
 				r.tileColumn(i, h)
 			}
 		}

@@ -19,22 +19,25 @@ type Renderer struct {
 	dpr     int
 	touched []Rect
 
-	memory  []store.MemoryBucket
-	series  []store.SeriesBucket
-	spans   []store.SpanBucket
-	ids     []int32
-	rows    []Row
-	stepX   []int // columns in which steps begin
-	stepBuf []int
-	tile    store.Tile
-	cellOf  [2048]uint16 // row of an address lane -> its lowest cell
-	cellTop [2048]uint16 // and its highest
-	palette palette
-	strip   strip
-	oneCell bool        // each row shows a single cell
-	cells   [256]pixel  // of the palette, as an address lane needs them
-	through [256]uint32 // the bits of what lies below that a cell lets through
-	flows   []flow      // by row of the transfer lane
+	memory   []store.MemoryBucket
+	passing  []store.MemoryBucket // of what passes a filter
+	series   []store.SeriesBucket
+	spans    []store.SpanBucket
+	ids      []int32
+	rows     []Row
+	stepX    []int // columns in which steps begin
+	stepBuf  []int
+	tile     store.Tile
+	passes   store.Tile   // what of it passes a filter
+	cellOf   [2048]uint16 // row of an address lane -> its lowest cell
+	cellTop  [2048]uint16 // and its highest
+	palette  palette
+	strip    strip
+	oneCell  bool        // each row shows a single cell
+	cells    [256]pixel  // of the palette, as an address lane needs them
+	dimCells [256]pixel  // of what does not pass a filter
+	through  [256]uint32 // the bits of what lies below that a cell lets through
+	flows    []flow      // by row of the transfer lane
 	stretcher
 	overview
 }
@@ -49,6 +52,8 @@ type laneKey struct {
 	theme          Theme
 	hide           uint32
 	lane           Lane
+	part           *store.Part
+	partSeen       uint64
 }
 
 // Frame draws the lanes of v that changed since the last Frame into the same
@@ -107,6 +112,9 @@ func (r *Renderer) key(tl *store.Timeline, v *View, i int) laneKey {
 	}
 	if v.Base != nil && v.Lanes[i].Kind == MemoryLane {
 		k.base, k.baseV = v.Base, v.Base.Version()
+	}
+	if k.part = v.partOf(&v.Lanes[i]); k.part != nil {
+		k.partSeen = v.PartsSeen
 	}
 	return k
 }

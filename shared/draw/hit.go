@@ -28,6 +28,7 @@ type Hit struct {
 	Track    int
 	Index    int
 	Count    int // blocks or spans that share the pixel, this one included
+	Passing  int // of these, blocks that pass the view's filter
 	Category event.Category
 	InBand   bool  // MemoryHit: false above the stack
 	Size     int64 // bytes: of the band, block or hole
@@ -130,6 +131,7 @@ func (c *column) address(h *Hit) {
 	hi := max(s.off(c.y-1), lo+1)
 	h.Value = lo + (hi-lo)/2
 	mid := h.Value
+	part := c.v.partOf(c.l)
 	var best store.Box
 	below, above := low, high // edges of the hole around the point
 	for _, i := range p.Overlapping(nil, c.t0, c.t1, 0) {
@@ -149,6 +151,9 @@ func (c *column) address(h *Hit) {
 			continue
 		}
 		h.Count++
+		if part != nil && part.Holds(int(i)) {
+			h.Passing++
+		}
 		if covers := b.Offset <= mid && mid < end; h.Kind != AllocHit || covers && (best.Offset > mid || mid >= best.Offset+best.Size) || b.Size > best.Size && covers {
 			h.Kind, h.Index, h.Size, h.Category, best = AllocHit, int(i), b.Size, b.Category, b
 		}

@@ -33,9 +33,18 @@ const pieceWidth = stripWidth
 func (r *Renderer) keep(img *Image, tl *store.Timeline, v *View, i int) {
 	s, k := &r.drawn[i], r.key(tl, v, i)
 	s.changedFrom, s.changedTo, s.must = 0, 0, false
+	was := s.key
+	if s.key.part, s.key.partSeen = k.part, k.partSeen; r.Enough == nil {
+		s.key = was
+	}
 	if s.key != k {
 		*s = shown{key: k, t0: v.T0, t1: v.T1, mode: r.mode(tl, v, i), must: true}
 		return
+	}
+	if s.key != was {
+		// Another filter, or more of what passes it: the picture before can be
+		// looked at meanwhile.
+		s.from, s.to = 0, 0
 	}
 	if s.t0 == v.T0 && s.t1 == v.T1 {
 		return

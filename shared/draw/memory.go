@@ -1,6 +1,9 @@
 package draw
 
-import "tideline/shared/store"
+import (
+	"tideline/protocol/event"
+	"tideline/shared/store"
+)
 
 // Scale is the number of bytes at the upper edge of a memory lane when its Top
 // is 0. The lane must show the highest use with a little air. The limit is
@@ -67,6 +70,13 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	w, left := v.joined(c.x0, c.x1)
 	r.memory = grown(r.memory, w.W)
 	p.Buckets(w, r.memory)
+	part := v.partOf(l)
+	shades := pal.shades()
+	if part != nil {
+		r.passing = grown(r.passing, w.W)
+		part.Buckets(w, r.passing)
+		shades = pal.dimShades()
+	}
 	// Nothing is known before the run began or after its last event.
 	first, last := tl.Span()
 	x0, x1 := max(v.x(first), c.x0), min(v.x(last)+1, c.x1)
@@ -82,9 +92,15 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			r.stepX = r.stepX[1:]
 		}
 		for i := range r.strip.w {
-			r.memoryColumn(s, i, phase+x+i, &r.memory[x+i-left], v.Hide)
+			r.memoryColumn(s, i, phase+x+i, &r.memory[x+i-left], &shades, v.Hide)
+		}
+		if part != nil {
+			r.passingColumns(s, x, v.x(part.Until()), left, v.Hide)
 		}
 		r.strip.put(c)
+	}
+	if part != nil {
+		r.passingLine(c, s, max(v.x(first), left), min(x1, v.x(part.Until())), left, v.Hide)
 	}
 	r.reservedLine(c, s, max(v.x(first), left), x1, left)
 	if p.Limit > 0 {
@@ -100,7 +116,7 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 // memoryColumn draws one column: the stack at the bucket's fullest instant,
 // paler above what was in use all the time; the waste hatched on top of it;
 // and the reserved bytes behind it.
-func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, hide uint32) {
+func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, of *shades, hide uint32) {
 	c, pal := &r.strip, &r.palette
 	top := s.y(b.Max)
 	if b.Reserved > b.Max {
@@ -122,27 +138,34 @@ func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, hi
 			full++
 			// The row that the band ends in: over what lies there already.
 			if full-1 >= 0 && full-1 < c.h && full-1 < y {
-				c.blend(x, full-1, pal.shadeOf(k, full-1 < steady), uint32(256*(1-frac)))
+				c.blend(x, full-1, of.of(k, full-1 < steady), uint32(256*(1-frac)))
 			}
 		}
 		if cut := min(max(steady, full), y); cut > full {
-			c.column(x, full, cut, pal.faint[k])
-			c.column(x, cut, y, pal.category[k])
+			c.column(x, full, cut, of.faint[k])
+			c.column(x, cut, y, of.full[k])
 		} else {
-			c.column(x, full, y, pal.category[k])
+			c.column(x, full, y, of.full[k])
 		}
 		y = min(y, full)
 	}
-	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y {
+	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y && of.full == &pal.category {
 		c.hatch(x, phase, y, w, 4*r.dpr, pal.lane, 150)
 	}
 }
 
-func (p *palette) shadeOf(category int, faint bool) pixel {
+// shades are the colours of a stack: what stays, and what comes and goes within
+// a column.
+type shades struct{ full, faint *[event.NumCategories]pixel }
+
+func (p *palette) shades() shades    { return shades{&p.category, &p.faint} }
+func (p *palette) dimShades() shades { return shades{&p.dim, &p.dimFaint} }
+
+func (s *shades) of(category int, faint bool) pixel {
 	if faint {
-		return p.faint[category]
+		return s.faint[category]
 	}
-	return p.category[category]
+	return s.full[category]
 }
 
 // reservedLine draws the top of the reserved bytes as one unbroken line.

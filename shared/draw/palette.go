@@ -5,6 +5,9 @@ import (
 	"tideline/shared/store"
 )
 
+// dimmed is how much is left of the colour of what does not pass a filter.
+const dimmed = 0.38
+
 // palette is the theme as pixels.
 type palette struct {
 	theme Theme
@@ -13,8 +16,9 @@ type palette struct {
 	lane, grid, line, reserved, pool, limit, ghost, halo pixel
 	hole, outside, warning, peak, stage, queue           pixel
 	category, faint, edge                                [event.NumCategories]pixel
+	dim, dimFaint, dimBlock                              [event.NumCategories]pixel // what does not pass a filter
 	phase, cause                                         [store.NumClasses]pixel
-	cell                                                 [256]pixel
+	cell, partCell, dimCell                              [256]pixel
 }
 
 func (p *palette) use(t *Theme) {
@@ -33,6 +37,10 @@ func (p *palette) use(t *Theme) {
 		// What comes and goes within one pixel column.
 		p.faint[i] = c.Mix(t.Lane, 0.28).pixel()
 		p.edge[i] = c.Mix(t.Lane, 0.32).pixel()
+		grey := c.Mix(t.Category[event.Unknown], 0.55)
+		p.dim[i] = t.Lane.Mix(grey, dimmed).pixel()
+		p.dimFaint[i] = t.Lane.Mix(grey, dimmed*0.7).pixel()
+		p.dimBlock[i] = t.Hole.Mix(grey, dimmed).pixel()
 	}
 	for i := range t.Phase {
 		p.phase[i], p.cause[i] = t.Phase[i].pixel(), t.Cause[i].pixel()
@@ -40,10 +48,15 @@ func (p *palette) use(t *Theme) {
 	for i := range p.cell {
 		c := store.Cell(i)
 		if c.Fill() == 0 || int(c.Category()) >= len(t.Category) {
-			p.cell[i] = p.hole
+			p.cell[i], p.partCell[i], p.dimCell[i] = p.hole, p.hole, p.hole
 			continue
 		}
 		// A cell with little in it still shows that it is not free.
-		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+0.7*float64(c.Fill())/15).pixel()
+		full := float64(c.Fill()) / 15
+		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+0.7*full).pixel()
+		// One that passes must not be taken for one that does not.
+		p.partCell[i] = t.Hole.Mix(t.Category[c.Category()], 0.6+0.4*full).pixel()
+		grey := t.Category[c.Category()].Mix(t.Category[event.Unknown], 0.55)
+		p.dimCell[i] = t.Hole.Mix(grey, dimmed*(0.4+0.6*full)).pixel()
 	}
 }

@@ -66,6 +66,19 @@ type View struct {
 	Base *store.Timeline
 	// Hide has a bit for each event.Category that is not to be drawn.
 	Hide uint32
+	// Parts is what passes a filter, by pool: memory and address lanes dim the
+	// rest. Nil, as a whole or for a pool, dims nothing. Lanes are drawn anew when
+	// PartsSeen changes, for a part that is still being built.
+	Parts     []*store.Part
+	PartsSeen uint64
+}
+
+// partOf is what is told apart in a lane; nil for nothing.
+func (v *View) partOf(l *Lane) *store.Part {
+	if l.Kind != MemoryLane && l.Kind != AddressLane || l.Pool >= len(v.Parts) {
+		return nil
+	}
+	return v.Parts[l.Pool]
 }
 
 // Window is the view's time, cut into its pixel columns.
