@@ -94,7 +94,9 @@ func (r *Reading) nextFull(add func(string, ...any)) {
 		add("Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a device with more memory.")
 	}
 	if m := r.Shortfall(); m.Known && m.N > 0 {
-		if r.Decision.TinyLimit {
+		if a := r.startAdvice(); a != "" && r.Decision.TinyLimit {
+			add("%s", a)
+		} else if r.Decision.TinyLimit {
 			add("The limit (%s) is small for a device: if it was set, or if another program held the card at the start, %s more would have let this request pass only with everything packed tightly.", event.FormatBytes(r.Limit.N), event.FormatBytes(m.N))
 		} else {
 			r.lacking(add, m.N)
@@ -156,7 +158,11 @@ func (r *Reading) nextFragmented(add func(string, ...any)) {
 }
 
 func (r *Reading) nextLimit(add func(string, ...any)) {
-	if r.LikelyCause == "other_process_before_start" {
+	if a := r.startAdvice(); a != "" {
+		add("%s", a)
+		return
+	}
+	if r.LikelyCause == othersBefore {
 		add("See what holds the card before the program starts (nvidia-smi) and end it; if a memory limit is configured, raise it.")
 		return
 	}

@@ -22,7 +22,7 @@ func FromDump(d *bfclog.Dump) *Reading {
 		Refusals: d.Refusals, Pinned: d.Pinned, Faces: d.Faces, Usage: d.Usage,
 		HostPinned: d.HostPinned(), FreeOnlyBins: d.FreeOnly, NotFailure: d.Request.NotFailure,
 		DeviceTotal: fromSize(d.DeviceTotal), DriverFree: fromSize(d.DriverFree),
-		FormatVariant: variant(d), FromMap: d.Map, Assumed: slices.Clone(d.Notes),
+		Start: d.Start, FormatVariant: variant(d), FromMap: d.Map, Assumed: slices.Clone(d.Notes),
 	}
 	if d.Tensor.HasShape {
 		r.Shape = d.Tensor.Shape

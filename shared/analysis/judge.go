@@ -124,7 +124,10 @@ func (r *Reading) judge(f facts) {
 	r.findings(&f)
 	r.certainties(&f)
 	if r.Verdict == LimitTooLow && r.Decision.TinyLimit && r.InUse.Known && r.InUse.N < r.Limit.N/10 {
-		r.LikelyCause = "other_process_before_start"
+		r.LikelyCause = othersBefore
+	}
+	if o := r.origin(); o != "" && r.Decision.TinyLimit {
+		r.LikelyCause = o
 	}
 }
 

@@ -87,7 +87,8 @@ type Reading struct {
 	HasBar                        bool
 	LargestFreeFieldZero          bool // the Stats field that is 0 by design
 	DeviceTotal, DriverFree       amount
-	Obtainable                    amount // what the allocator could have without its limit
+	Start                         bfclog.Start // of the device, as the program found it
+	Obtainable                    amount       // what the allocator could have without its limit
 	Truncated                     bool
 	Missing                       []string
 	Faces                         []string

@@ -26,6 +26,9 @@ func (r *Reading) Values() Values {
 	}
 	v.amount("device_total_bytes", r.DeviceTotal)
 	v.amount("driver_free_bytes", r.DriverFree)
+	v.text("card", r.Start.Card)
+	v.text("start_total_text", r.Start.Total.Text)
+	v.text("start_free_text", r.Start.Free.Text)
 	v.boolean("truncated", r.Truncated)
 	v.texts("missing", r.Missing)
 	v.texts("other_faces", r.Faces)

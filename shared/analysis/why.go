@@ -102,7 +102,11 @@ func (r *Reading) whyFull() string {
 	if m := r.Shortfall(); m.Known && m.N > 0 {
 		s += fmt.Sprintf("; even perfectly packed, %s would be missing", bytesOf(m.N))
 	}
-	return s + "." + r.wasted()
+	s += "."
+	if r.Decision.TinyLimit {
+		s += r.startWhy()
+	}
+	return s + r.wasted()
 }
 
 // wasted tells of memory that is in use only because chunks were handed out
@@ -132,7 +136,7 @@ func (r *Reading) whyFragmented() string {
 
 func (r *Reading) whyLimit() string {
 	if r.Rounded.Known && r.Limit.Known && r.Rounded.N > r.Limit.N {
-		return fmt.Sprintf("The request alone (%s) is larger than the allocator's limit (%s).", r.asked(), bytesOf(r.Limit.N))
+		return fmt.Sprintf("The request alone (%s) is larger than the allocator's limit (%s).", r.asked(), bytesOf(r.Limit.N)) + r.startWhy()
 	}
 	s := "The allocator's limit is too low"
 	if r.Limit.Known {
@@ -141,7 +145,10 @@ func (r *Reading) whyLimit() string {
 	if r.InUse.Known {
 		s += fmt.Sprintf(", of which %s was in use", bytesOf(r.InUse.N))
 	}
-	if r.LikelyCause == "other_process_before_start" {
+	if w := r.startWhy(); w != "" {
+		return s + "." + w
+	}
+	if r.LikelyCause == othersBefore {
 		return s + ". Without a configured limit TensorFlow takes what is free at its start, so nearly the whole card was probably held by something else by then."
 	}
 	return s + "; without that limit the device would have had room." + r.wasted()

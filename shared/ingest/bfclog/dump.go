@@ -64,6 +64,9 @@ type Dump struct {
 	DriverFree, DeviceTotal Size // of the stream-ordered allocator's text
 	Async                   bool // printed by the stream-ordered allocator
 
+	// Start is what lines before the dump tell of the device; zero for nothing.
+	Start Start
+
 	// Map: read from a memory map, a file of TF_BFC_MEMORY_DUMP, which has every
 	// chunk with what was asked for, but neither the failing request nor a limit.
 	Map   bool
@@ -84,6 +87,13 @@ type Dump struct {
 	listGap  bool
 	usageOn  bool
 	confirms int
+}
+
+// Start is a device as the program found it when it began.
+type Start struct {
+	Card        string
+	Total, Free Size // of the device
+	Promised    Size // to the allocator
 }
 
 // Tri is a yes, a no, or nothing known.

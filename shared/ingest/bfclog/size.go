@@ -159,3 +159,21 @@ func sizeOf(f float64, num string, unit int) (Size, bool) {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// Spaced puts a blank between a figure and its unit, where it was printed
+// without one: "7.88GiB" is "7.88 GiB".
+func Spaced(text string) string {
+	i := 0
+	for i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] == '.') {
+		i++
+	}
+	if i == 0 || i == len(text) {
+		return text
+	}
+	switch c := text[i]; {
+	case c >= 'A' && c <= 'Z' && strings.HasSuffix(text, "B") && len(text)-i <= 3:
+		return text[:i] + " " + text[i:]
+	default:
+		return text
+	}
+}

@@ -690,3 +690,13 @@ func TestSizeRangesAreTight(t *testing.T) {
 		}
 	}
 }
+
+func TestSpaced(t *testing.T) {
+	for in, want := range map[string]string{
+		"7.88GiB": "7.88 GiB", "112B": "112 B", "4.00 GiB": "4.00 GiB", "": "", "GiB": "GiB", "12": "12", "f32[2]": "f32[2]", "3XYZB": "3XYZB", "2.29G": "2.29G",
+	} {
+		if got := Spaced(in); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}

@@ -40,15 +40,26 @@ func TestStarts(t *testing.T) {
 	if len(r.Starts) != 2 {
 		t.Fatalf("%+v", r.Starts)
 	}
-	a, b := r.Started(0), r.Started(1)
+	a, b := r.Started(0, 99), r.Started(1, 99)
 	if a.Line != 1 || a.Total.Text != "11.90GiB" || a.Free.Text != "381.44MiB" || a.Promised.N != 7527<<20 || a.Name != "GeForce GTX 1080" {
 		t.Errorf("%+v", a)
 	}
 	if b.Line != 5 || b.Total.Text != "4.00GiB" || b.Free.Known || b.Promised.N != 52<<20 || b.Name != "Tesla T4" || b.Bus != "0000:00:04.0" {
 		t.Errorf("%+v", b)
 	}
-	if r.Started(2) != nil {
+	if r.Started(2, 99) != nil || r.Started(1, 5) != nil {
 		t.Error("a device of no number")
+	}
+}
+
+// TestStartsAgain: sessions of one process are one start, another process is
+// another.
+func TestStartsAgain(t *testing.T) {
+	one := "Found device 0 with properties:\ntotalMemory: 11.00GiB freeMemory: 10.00GiB\nCreated TensorFlow device (/device:GPU:0 with 9000 MB memory)\nCreated TensorFlow device (/device:GPU:0 with 9000 MB memory)\n"
+	other := "Found device 0 with properties:\ntotalMemory: 11.00GiB freeMemory: 1.00GiB\nCreated TensorFlow device (/device:GPU:0 with 700 MB memory)\n"
+	r, _ := Read(strings.NewReader(one + other)) // nothing is refused in it
+	if len(r.Starts) != 2 || r.Started(0, 5).Free.Text != "10.00GiB" || r.Started(0, 9).Free.Text != "1.00GiB" {
+		t.Errorf("%+v", r.Starts)
 	}
 }
 

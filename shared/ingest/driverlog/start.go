@@ -21,13 +21,16 @@ type Start struct {
 
 const maxStarts = 64
 
-// device finds or adds the start of a device. A process that begins again in the
-// same text tells the same of it, or newer figures.
+// device finds or adds the start of a device. One that was promised its memory
+// already begins anew, as of another process in the same text.
 func (p *Parser) device(num int, n int64) *Start {
-	for i := range p.rep.Starts {
-		if p.rep.Starts[i].Device == n {
+	for i := len(p.rep.Starts) - 1; i >= 0; i-- {
+		if d := &p.rep.Starts[i]; d.Device == n {
+			if d.Promised.Known {
+				break
+			}
 			p.open = i + 1
-			return &p.rep.Starts[i]
+			return d
 		}
 	}
 	if len(p.rep.Starts) == maxStarts {
@@ -88,12 +91,16 @@ func (p *Parser) created(num int, s string) {
 	if !ok {
 		return
 	}
+	promised := bfclog.ExactSize(int64(mb) << 20)
+	if d := p.rep.Started(n, num); d != nil && d.Promised == promised {
+		return // another session of the same process
+	}
 	d := p.device(num, n)
 	p.open = 0
 	if d == nil {
 		return
 	}
-	d.Promised = bfclog.ExactSize(int64(mb) << 20)
+	d.Promised = promised
 	if v, ok := lines.Between(tail, "name: ", ","); ok && len(v) < 128 {
 		d.Name = v
 	}
@@ -102,11 +109,12 @@ func (p *Parser) created(num int, s string) {
 	}
 }
 
-// Started is the start of the device with a number; nil where the text tells none.
-func (r *Report) Started(device int64) *Start {
-	for i := range r.Starts {
-		if r.Starts[i].Device == device {
-			return &r.Starts[i]
+// Started is the last start of the device with a number before a line; nil where
+// the text tells none.
+func (r *Report) Started(device int64, line int) *Start {
+	for i := len(r.Starts) - 1; i >= 0; i-- {
+		if d := &r.Starts[i]; d.Device == device && d.Line < line {
+			return d
 		}
 	}
 	return nil
