@@ -53,6 +53,8 @@ func sequenceOf(x *contest.Trace) *sequence {
 			y.what = drop
 		case contest.EndStep:
 			y.what = stepEnd
+		case contest.GiveBack:
+			y.what = empty
 		}
 		s.streams = max(s.streams, y.stream+1)
 		s.calls = append(s.calls, y)

@@ -7,6 +7,7 @@ import (
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/kinds"
 	"tideline/shared/alloc/stream"
+	"tideline/shared/alloc/torch"
 )
 
 // Options say under which terms a trace is replayed.
@@ -109,6 +110,8 @@ type run struct {
 	a       *kinds.Instance
 	blocks  []alloc.Block
 	order   stream.Order
+	begins  int64 // call after which peaks count
+	pools   []torch.PoolID
 
 	inUse, requested int64
 	rising           bool // inUse is at a new peak, not looked at yet
@@ -159,6 +162,7 @@ func (t *Trace) Run(e Entry, o Options) Result {
 		return x.res
 	}
 	t.replay(x, o, nil)
+	x.built()
 	x.look()
 	s := x.a.Stats()
 	x.res.PeakReserved, x.res.Reserved = max(s.PeakPool, s.Pool), s.Pool
@@ -170,7 +174,7 @@ func (t *Trace) Run(e Entry, o Options) Result {
 
 // start makes the allocator of a replay; why it cannot be made is in the result.
 func (t *Trace) start(e Entry, o Options) *run {
-	x := &run{sink: o.Sink, strings: o.Strings, blocks: make([]alloc.Block, t.Slots)}
+	x := &run{sink: o.Sink, strings: o.Strings, blocks: make([]alloc.Block, t.Slots), begins: int64(t.Begins), pools: t.Pools}
 	x.res = Result{Kind: e.Kind.Name, Settings: e.Settings, Label: e.Kind.Label()}
 	env := kinds.Env{
 		Limit: t.limit(o), Observer: x,
@@ -221,8 +225,14 @@ func (t *Trace) replay(x *run, o Options, until func(c *Call) bool) {
 				x.res.Calls = x.now
 				return
 			}
+			if x.now == x.begins {
+				x.built()
+			}
 			x.now++
-			if streams {
+			switch {
+			case len(x.pools) > 1:
+				x.a.UsePool(c.Stream, x.pools[c.Pool])
+			case streams:
 				x.a.UseStream(c.Stream)
 			}
 			x.call(c)
@@ -255,6 +265,18 @@ func (x *run) call(c *Call) {
 	case EndStep:
 		x.a.Synchronize()
 		x.a.EndStep()
+	case GiveBack:
+		x.look()
+		x.a.EmptyCache()
+	}
+}
+
+// built begins to measure: all before made the state in which the recording
+// began.
+func (x *run) built() {
+	if x.begins > 0 && x.now == x.begins && x.res.PeakCall == 0 && x.inUse > 0 {
+		x.res.PeakInUse, x.res.Requested, x.res.PeakCall = x.inUse, x.requested, x.now
+		x.rising = true
 	}
 }
 
@@ -280,7 +302,7 @@ func (x *run) allocate(c *Call) {
 	x.inUse += b.Size
 	x.requested += b.Requested
 	x.emit(event.Event{Kind: event.Alloc, Address: b.Address, Size: b.Size, Requested: b.Requested, Stream: event.StreamID(c.Stream)})
-	if x.inUse > x.res.PeakInUse {
+	if x.now > x.begins && x.inUse > x.res.PeakInUse {
 		x.res.PeakInUse, x.res.Requested, x.res.PeakCall = x.inUse, x.requested, x.now
 		x.rising = true
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc/stream"
+	"tideline/shared/alloc/torch"
 	"tideline/shared/alloc/trace"
 )
 
@@ -17,7 +18,8 @@ type CallKind uint8
 const (
 	Allocate CallKind = iota
 	Free
-	EndStep // a step is over: the host has waited for the device
+	EndStep  // a step is over: the host has waited for the device
+	GiveBack // the program gives idle memory back, where its allocator lets it (empty_cache)
 )
 
 // Call is one call. It holds no pointers.
@@ -27,8 +29,9 @@ type Call struct {
 	Slot      int32 // pairs an allocation with its free; reused afterwards
 	Stream    stream.ID
 	Kind      CallKind
-	Parameter bool // stays for the whole run
-	Fails     bool // failed in the original; freed at once where it does not
+	Parameter bool   // stays for the whole run
+	Fails     bool   // failed in the original; freed at once where it does not
+	Pool      uint16 // number in Trace.Pools
 }
 
 // Trace is a program's calls of one allocator.
@@ -42,6 +45,14 @@ type Trace struct {
 	Streams  int   // highest stream number and 1
 	Floor    int64 // the most requested bytes that were alive at once
 	OutOfMem int64 // failures in the original
+	// Begins is how many calls come first that build up the state in which the
+	// recording began, holes included. They count among neither Allocs nor
+	// Floor, except for what is live after them, and no peak of the blocks in
+	// use is taken before their end.
+	Begins int
+	// Pools are PyTorch's private pools by Call.Pool; number 0 is the default
+	// one. nil where there are none.
+	Pools []torch.PoolID
 	// Original is what the events tell of the allocator that was recorded; nil
 	// where only calls are known.
 	Original  *Result

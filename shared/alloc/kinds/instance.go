@@ -19,6 +19,8 @@ type Instance struct {
 	Settings []Setting
 
 	use     func(stream.ID)
+	pool    func(stream.ID, torch.PoolID)
+	empty   func()
 	sync    func()
 	endStep func()
 	reserve func(bytes int64) (alloc.Block, bool)
@@ -38,6 +40,8 @@ func (k *Kind) New(e Env, settings []Setting) (*Instance, error) {
 	switch a := a.(type) {
 	case *torch.Allocator:
 		x.use = func(s stream.ID) { a.Use(torch.Stream(s), torch.PoolID{}) }
+		x.pool = func(s stream.ID, p torch.PoolID) { a.Use(torch.Stream(s), p) }
+		x.empty = a.EmptyCache
 		x.sync = a.ProcessEvents
 	case *ort.Arena:
 		x.use = a.UseStream
@@ -73,6 +77,24 @@ func Title(k *Kind, settings []Setting) string {
 func (x *Instance) UseStream(s stream.ID) {
 	if x.use != nil {
 		x.use(s)
+	}
+}
+
+// UsePool sets the stream and the private pool of the calls that follow; kinds
+// that know no such pools take the stream alone.
+func (x *Instance) UsePool(s stream.ID, p torch.PoolID) {
+	if x.pool != nil {
+		x.pool(s, p)
+		return
+	}
+	x.UseStream(s)
+}
+
+// EmptyCache gives idle memory back to the driver, where a program can ask its
+// allocator for that.
+func (x *Instance) EmptyCache() {
+	if x.empty != nil {
+		x.empty()
 	}
 }
 
