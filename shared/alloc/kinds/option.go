@@ -308,6 +308,45 @@ var torchDocs = map[string][3]string{ // default, want, doc
 	"graph_capture_record_stream_reuse": {"false", wantFlag, "Of captured graphs; changes no address here."},
 }
 
+// torchSince is the first release of PyTorch with an option, where that is known
+// and matters: judged by when the change was proposed (pull requests 136174 of
+// September 2024 and 172056 of January 2026) against the releases of the time.
+var torchSince = map[string]string{
+	"max_non_split_rounding_mb": "2.6",
+	"large_segment_size_mb":     "2.11",
+}
+
+// Since is the first release of the program with an option, such as "2.11"; ""
+// where all that are in use have it, or none is known.
+func (k *Kind) Since(option string) string {
+	if k.Name != "torch" {
+		return ""
+	}
+	return torchSince[option]
+}
+
+// ParseVersion reads a release such as "2.8" or "2.8.0+cu126".
+func ParseVersion(text string) (major, minor int, ok bool) {
+	a, b, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "v"), ".")
+	if i := strings.IndexFunc(b, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		b = b[:i]
+	}
+	major, errA := strconv.Atoi(a)
+	minor, errB := strconv.Atoi(b)
+	return major, minor, found && errA == nil && errB == nil && major >= 0
+}
+
+// InRelease reports whether a release has an option. What is no release has all.
+func (k *Kind) InRelease(option, release string) bool {
+	since := k.Since(option)
+	if since == "" || release == "" {
+		return true
+	}
+	a, b, _ := ParseVersion(since)
+	x, y, ok := ParseVersion(release)
+	return !ok || x > a || x == a && y >= b
+}
+
 var torchOptions = makeTorchOptions()
 
 func makeTorchOptions() []Option {

@@ -28,15 +28,20 @@ const OfLimit = "limit"
 const most = 24
 
 // Axes are the options of a kind that can matter to a trace, with values that
-// its sizes and streams suggest, and the options that are left out. Together
-// they are all options of the kind.
-func Axes(t *contest.Trace, k *kinds.Kind) ([]Axis, []LeftOut) {
+// its sizes and streams suggest, and the options that are left out, because a
+// release of the program lacks them among other reasons; release is "" for the
+// newest. Together they are all options of the kind.
+func Axes(t *contest.Trace, k *kinds.Kind, release string) ([]Axis, []LeftOut) {
 	f := factsOf(t)
 	var axes []Axis
 	var out []LeftOut
 	for _, o := range k.Options {
 		if why := leftOut[k.Name+" "+o.Name]; why != "" {
 			out = append(out, LeftOut{o.Name, why})
+			continue
+		}
+		if !k.InRelease(o.Name, release) {
+			out = append(out, LeftOut{o.Name, "not in " + release + ", but since " + k.Since(o.Name)})
 			continue
 		}
 		values, note := f.values(k.Name, o.Name)
@@ -99,7 +104,7 @@ func factsOf(t *contest.Trace) *facts {
 			}
 		case contest.EndStep:
 			f.steps = true
-		case contest.Free:
+		case contest.Free, contest.GiveBack:
 		}
 	})
 	slices.Sort(f.sizes)
@@ -133,7 +138,7 @@ func (f *facts) values(kind, option string) (values []string, note string) {
 	case "roundup_power2_divisions":
 		return []string{"2", "4", "8", "16", "32"}, "the same number for all sizes"
 	case "large_segment_size_mb":
-		return []string{"10", "12", "16", "24", "32", "48", "64"}, "seven sizes; only the newest PyTorch has it"
+		return []string{"10", "12", "16", "24", "32", "48", "64"}, "seven sizes"
 	case "arena_extend_strategy":
 		return []string{"same_as_requested"}, ""
 	case "initial_chunk_size_bytes":

@@ -69,7 +69,7 @@ func Best(t *contest.Trace, k *kinds.Kind, o Options) *Answer {
 	s := newSearcher(t, o)
 	b := &search{searcher: s, kind: k, tried: map[string]bool{}}
 	a := &b.answer
-	a.Axes, a.LeftOut = Axes(t, k)
+	a.Axes, a.LeftOut = Axes(t, k, o.Release)
 	a.Combinations = 1
 	for _, x := range a.Axes {
 		a.Combinations = min(1<<40, a.Combinations*int64(len(x.Values)+1))

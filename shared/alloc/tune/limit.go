@@ -16,6 +16,9 @@ type Options struct {
 	Limit int64 // under which settings are compared; 0 means the trace's own
 	// Calls is the most calls that are replayed; 0 means DefaultCalls.
 	Calls int64
+	// Release of the program, such as "2.8": options that it lacks are left out
+	// of the search for the best. "" means the newest.
+	Release string
 	// Stop ends the search when it says so; nil never does.
 	Stop func() bool
 }

@@ -205,7 +205,7 @@ func TestEveryOptionIsTriedOrLeftOut(t *testing.T) {
 	poor := parse(t, "bfc-trace 1\no limit 1048576\na 0 1000\n")
 	for _, k := range kinds.All() {
 		for name, x := range map[string]*contest.Trace{"rich": rich, "poor": poor} {
-			axes, out := tune.Axes(x, k)
+			axes, out := tune.Axes(x, k, "")
 			var names []string
 			for _, a := range axes {
 				names = append(names, a.Option)
@@ -312,6 +312,35 @@ func TestAnswersAreRepeatable(t *testing.T) {
 		a, b := tune.Best(x, k, tune.Options{Calls: 100000}), tune.Best(x, k, tune.Options{Calls: 100000})
 		if fmt.Sprint(*a) != fmt.Sprint(*b) {
 			t.Errorf("%s: %+v\n%+v", k.Name, a, b)
+		}
+	}
+}
+
+// What a release lacks is left out of the search, and said to be.
+func TestOptionsOfNewerReleasesAreLeftOut(t *testing.T) {
+	k, err := kinds.ByName("torch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := contest.NewBuilder(&contest.Trace{Kind: "torch"})
+	b.Add(contest.Call{Kind: contest.Allocate, Bytes: 40 << 20})
+	x := b.Trace()
+	for release, want := range map[string][2]bool{
+		"": {true, true}, "2.11.0+cu130": {true, true}, "2.8": {true, false}, "2.6.0": {true, false}, "2.5": {false, false}, "1.13": {false, false}, "3.0": {true, true},
+	} {
+		axes, out := tune.Axes(x, k, release)
+		if len(axes)+len(out) != len(k.Options) {
+			t.Errorf("%s: %d and %d of %d options", release, len(axes), len(out), len(k.Options))
+		}
+		for i, name := range []string{"max_non_split_rounding_mb", "large_segment_size_mb"} {
+			if got := slices.ContainsFunc(axes, func(a tune.Axis) bool { return a.Option == name }); got != want[i] {
+				t.Errorf("release %q: %s is tried: %v", release, name, got)
+			}
+		}
+		for _, s := range tune.Best(x, k, tune.Options{Release: release}).Best.Settings {
+			if !k.InRelease(s.Name, release) {
+				t.Errorf("release %q: the best has %s", release, s)
+			}
 		}
 	}
 }
