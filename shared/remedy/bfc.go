@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/contest"
+	"tideline/shared/alloc/kinds"
 	"tideline/shared/alloc/torch"
+	"tideline/shared/alloc/tune"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
@@ -179,6 +183,10 @@ const (
 	holes                   // chunk by chunk, free ones too, which are then given back
 	alone                   // the chunks in use
 	downwards               // as holes, from the last chunk to the first
+	// apart is as exact, but that the last chunk of a region is left in pieces:
+	// where a region is larger than it was, the surplus then lies free behind,
+	// instead of going to the last chunk whole.
+	apart
 )
 
 // ascending are the regions in the order in which regions grow: doubling, and
@@ -214,9 +222,9 @@ func (t *bestFit) sequence(how layout) *sequence {
 				s.add(call{what: ask, bytes: c.Size})
 			}
 		}
-	case how == exact:
+	case how == exact || how == apart:
 		for _, r := range t.ascending() {
-			gaps = append(gaps, carve(s, &r)...)
+			gaps = append(gaps, carve(s, &r, how == apart)...)
 		}
 	default:
 		var list []bfclog.Chunk
@@ -249,15 +257,15 @@ func (t *bestFit) sequence(how layout) *sequence {
 // only free chunk would get all of it, so the region is taken whole, given back
 // and cut into pieces of at most half of what is left, with a cut at every
 // border of chunks; then each chunk's pieces make room for it. It returns the
-// slots of the free chunks' pieces.
-func carve(s *sequence, r *bfclog.Region) (gaps []int32) {
+// slots of the free chunks' pieces. With apart the last chunk stays in pieces.
+func carve(s *sequence, r *bfclog.Region, apart bool) (gaps []int32) {
 	s.drop(s.add(call{what: ask, bytes: r.Size}))
 	left := r.Size
 	pieces := make([][]int32, len(r.Chunks))
 	for i, c := range r.Chunks {
 		for size := c.Size; size > 0; {
 			n := size
-			if n < left { // of the last chunk all is taken at once
+			if n < left || apart && n > bfc.MinAllocation { // of the last chunk all is taken at once
 				n = max(bfc.MinAllocation, min(size, left/2&^(bfc.MinAllocation-1)))
 			}
 			pieces[i] = append(pieces[i], s.add(call{what: ask, bytes: n}))
@@ -269,7 +277,7 @@ func carve(s *sequence, r *bfclog.Region) (gaps []int32) {
 		switch {
 		case !c.InUse:
 			gaps = append(gaps, pieces[i]...)
-		case len(pieces[i]) > 1:
+		case len(pieces[i]) > 1 && (!apart || i < len(r.Chunks)-1):
 			for _, slot := range pieces[i] {
 				s.drop(slot)
 			}
@@ -394,35 +402,38 @@ func (t *bestFit) needs() {
 	if t.r.Obtainable.Known || t.capacity < t.limit || t.stopped {
 		return
 	}
-	serves := func(granules int64) bool {
-		limit := granules * bfc.MinAllocation
-		m, err := t.machine(t.growth, limit, limit)
-		if err != nil {
-			return false
-		}
-		r := t.play(t.s, m, limit)
-		return r.serves(t.s)
-	}
-	low := t.limit / bfc.MinAllocation
-	high := low + (t.request+t.out.Short)/bfc.MinAllocation + 2
-	for range 8 { // a growing pool may need much more than the bytes
-		if serves(high) {
-			break
-		}
-		high += high - low
-	}
-	if t.stopped || !serves(high) {
+	x := t.trace(t.placed())
+	least, replays := tune.SmallestLimit(x, t.entry(), tune.Options{Limit: t.limit, Calls: t.left, Stop: t.stop})
+	t.left = max(0, t.left-int64(replays)*int64(x.Len()))
+	if !least.Complete() || least.Limit <= t.limit {
 		return
 	}
-	for high-low > 1 {
-		if mid := low + (high-low)/2; serves(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
+	how := "by the same replay"
+	if t.how == exact && !t.growth {
+		how = "the chunks in use staying where they lay and what is more being free behind the last"
 	}
-	if !t.stopped {
-		t.out.say(fmt.Sprintf("A limit of %d bytes (%s more) would have served it, by the same replay, if the device has so much free, which the dump does not tell.",
-			high*bfc.MinAllocation, event.FormatBytes(high*bfc.MinAllocation-t.limit)))
+	t.out.say(fmt.Sprintf("A limit of %d bytes (%s more) would have served it, and is the smallest, %s; the dump does not tell whether the device has so much free.",
+		least.Limit, event.FormatBytes(least.Limit-t.limit), how))
+}
+
+// placed is the layout for other limits.
+func (t *bestFit) placed() layout {
+	if t.how == exact {
+		return apart
 	}
+	return t.how
+}
+
+// entry is the program's own allocator.
+func (t *bestFit) entry() contest.Entry {
+	k, err := kinds.ByName("bfc")
+	if err != nil {
+		return contest.Entry{} // cannot happen
+	}
+	return contest.Entry{Kind: k, Settings: []kinds.Setting{{Name: "growth", Value: strconv.FormatBool(t.growth)}}}
+}
+
+// trace is the state and the failing request as a trace.
+func (t *bestFit) trace(how layout) *contest.Trace {
+	return t.sequence(how).trace(&contest.Trace{Name: t.d.Allocator, Kind: "bfc", Limit: t.capacity})
 }

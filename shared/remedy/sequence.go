@@ -1,6 +1,10 @@
 package remedy
 
-import "tideline/shared/alloc/torch"
+import (
+	"tideline/shared/alloc/contest"
+	"tideline/shared/alloc/stream"
+	"tideline/shared/alloc/torch"
+)
 
 // action is what a call does.
 type action uint8
@@ -104,4 +108,36 @@ func (s *sequence) cut() {
 			return
 		}
 	}
+}
+
+// trace is the sequence for those who replay traces; of head see
+// contest.NewBuilder. Only a sequence without held blocks is one.
+func (s *sequence) trace(head *contest.Trace) *contest.Trace {
+	if len(s.pools) > 1 {
+		head.Pools = s.pools
+	}
+	b := contest.NewBuilder(head)
+	for i := range s.calls {
+		if i == s.begins && i > 0 {
+			b.Begin()
+		}
+		c := &s.calls[i]
+		x := contest.Call{Bytes: c.bytes, Slot: c.slot, Stream: stream.ID(c.stream), Pool: c.pool, Parameter: c.stays}
+		switch c.what {
+		case ask:
+		case refused:
+			x.Fails = true
+		case drop:
+			x.Kind, x.Bytes = contest.Free, 0
+		case empty:
+			x.Kind = contest.GiveBack
+		case stepEnd:
+			x.Kind = contest.EndStep
+		}
+		b.Add(x)
+	}
+	if s.begins > 0 && s.begins == len(s.calls) {
+		b.Begin()
+	}
+	return b.Trace()
 }
