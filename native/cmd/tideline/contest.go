@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/alloc/contest"
 	"tideline/shared/alloc/kinds"
+	"tideline/shared/remedy"
 )
 
 // contest replays the requests for memory alone through other allocators.
@@ -26,25 +28,28 @@ func (r *replayCmd) contest(c *console) error {
 	if o.Limit, err = r.limit(); err != nil {
 		return err
 	}
-	t, err := r.requests(c)
+	q, err := r.requests(c)
 	if err != nil {
 		return err
 	}
-	rows := t.Compare(entries, o)
-	if len(rows) == 1 && rows[0].Err != nil {
-		return rows[0].Err
-	}
-	looks := make([]contest.Inspection, len(rows))
-	for i := range rows {
-		looks[i] = t.Inspect(entries[i], o, &rows[i])
+	rows := make([]contest.Result, len(entries))
+	looks := make([]contest.Inspection, len(entries))
+	for i, e := range entries {
+		t := q.For(e.Kind.Name)
+		if rows[i] = t.Run(e, o); len(rows) == 1 && rows[i].Err != nil {
+			return rows[i].Err
+		}
+		looks[i] = t.Inspect(e, o, &rows[i])
 	}
 	if o.Limit == 0 {
-		o.Limit = t.Limit
+		o.Limit = q.Own.Limit
 	}
 	if r.JSON {
-		return printJSON(c, contestSummary(t, rows, looks, o.Limit))
+		x := contestSummary(q.Own, rows, looks, o.Limit)
+		x.Start = q.Start
+		return printJSON(c, x)
 	}
-	printContest(c, t, rows, looks, o.Limit)
+	printContest(c, q, rows, looks, o.Limit)
 	return nil
 }
 
@@ -61,6 +66,9 @@ func (r *replayCmd) listOptions(c *console) error {
 			std = o.Default
 		}
 		c.say("\n  %s\n%s\n      Takes %s. Default: %s.\n", o.Name, indented(o.Doc, 6), o.Want, std)
+		if since := k.Since(o.Name); since != "" {
+			c.say("      Since PyTorch %s.\n", since)
+		}
 	}
 	return nil
 }
@@ -100,11 +108,11 @@ func (r *replayCmd) entries() ([]contest.Entry, error) {
 	return []contest.Entry{e}, nil
 }
 
-// requests are those of one allocator of the file.
-func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
+// requests are those of one allocator of the file, from where they set out.
+func (r *replayCmd) requests(c *console) (*remedy.Requests, error) {
 	t, err := readTrace(r.File)
 	if t != nil || err != nil {
-		return t, err
+		return &remedy.Requests{Own: t, Others: t}, err
 	}
 	in, err := openTimeline("replay", r.File)
 	if err != nil {
@@ -119,7 +127,27 @@ func (r *replayCmd) requests(c *console) (*contest.Trace, error) {
 		return nil, err
 	}
 	in.printDamage(c)
-	return r.choose(rec.Traces())
+	if t, err = r.choose(rec.Traces()); err != nil || in.told == nil {
+		return &remedy.Requests{Own: t, Others: t}, err
+	}
+	q, err := remedy.RequestsOf(in.told, t, r.Start == startFresh, remedy.Options{})
+	if _, cut := errors.AsType[*remedy.CutError](err); cut {
+		return nil, fmt.Errorf("%s: %w. `tideline explain` tells what it does say; --start fresh replays what is listed as if nothing else had been there", r.File, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.File, err)
+	}
+	return q, nil
+}
+
+// startFresh is --start for an allocator that has held nothing before.
+const startFresh = "fresh"
+
+// printStart says from where the requests set out.
+func printStart(c *console, start string) {
+	if start != "" {
+		c.say("%s\n", wrap("Start: "+start, 78))
+	}
 }
 
 // choose picks the allocator that --of names, or the one of a device that held
@@ -175,12 +203,14 @@ func readTrace(name string) (*contest.Trace, error) {
 }
 
 // printContest writes the rows for people.
-func printContest(c *console, t *contest.Trace, rows []contest.Result, looks []contest.Inspection, limit int64) {
+func printContest(c *console, q *remedy.Requests, rows []contest.Result, looks []contest.Inspection, limit int64) {
+	t := q.Own
 	under := "without a limit"
 	if limit > 0 {
 		under = "limit " + size(limit)
 	}
 	c.say("%s: %s, at most %s wanted at once, %s\n", t.Name, count(t.Allocs, "allocation"), size(t.Floor), under)
+	printStart(c, q.Start)
 	var tab table
 	tab.row("", "peak in use", "peak reserved", "never used", "waste in blocks", "scattered", "pinned", "out of memory", "driver calls", "waits")
 	modelled := ""
@@ -259,6 +289,7 @@ type contestReport struct {
 	Allocations int64        `json:"allocations"`
 	Floor       int64        `json:"floor"` // the most that was wanted at once
 	Limit       int64        `json:"limit,omitempty"`
+	Start       string       `json:"start,omitempty"` // what the replay sets out from
 	Rows        []contestRow `json:"rows"`
 }
 

@@ -19,6 +19,7 @@ const rmmRows = "Thread,Time,Action,Pointer,Size,Stream\n" +
 func TestReplayThroughOtherAllocators(t *testing.T) {
 	line := recorded(t, small)
 	trace := file(t, "x.trace", case13)
+	const files = "../../../examples/files/"
 	tests := []struct {
 		name string
 		args []string
@@ -48,6 +49,15 @@ func TestReplayThroughOtherAllocators(t *testing.T) {
 		{"an RMM log", []string{file(t, "rmm.csv", rmmRows), "--matrix"}, 0, "Not made: rmm-arena", ""},
 		{"an RMM log's limit", []string{file(t, "rmm2.csv", rmmRows), "--allocator", "direct", "--smallest-limit"}, 0, "a limit of 3.00 MiB on", ""},
 		{"a pickle of nothing", []string{file(t, "x.pickle", "\x80\x04N."), "--matrix"}, 1, "", "x.pickle"},
+		{"a cut dump", []string{files + "cifar-2023.log", "--matrix"}, 1, "", "is cut: it lists 530.33 MiB of the 561.92 MiB in use"},
+		{"a cut dump as it is", []string{files + "cifar-2023.log", "--matrix", "--start", "fresh"}, 0, "The dump is cut: 530.33 MiB of 561.92 MiB in use are listed", ""},
+		{"a whole dump", []string{files + "alexnet-2017.log", "--allocator", "bfc"}, 0, "0 more requests of 74.16 MiB", ""},
+		{"a dump's smallest limit", []string{files + "alexnet-2017.log", "--allocator", "bfc", "--smallest-limit"}, 0, "363234816 bytes serve all requests and 363234560 do not", ""},
+		{"a snapshot's state", []string{files + "llm-step.pickle.gz", "--allocator", "torch"}, 0, "torch          51.23 GiB      58.52 GiB", ""},
+		{"a snapshot's requests alone", []string{files + "llm-step.pickle.gz", "--allocator", "torch", "--start", "fresh"}, 0, "Start: Fresh: what was live", ""},
+		{"the best of an older release", []string{files + "small-model.pickle", "--allocator", "torch", "--best", "--torch-version", "2.8"}, 0, "large_segment_size_mb: left out, not in 2.8", ""},
+		{"a release for nothing", []string{trace, "--allocator", "torch", "--torch-version", "2.8"}, 2, "", "--torch-version"},
+		{"no release", []string{trace, "--allocator", "torch", "--best", "--torch-version", "old"}, 2, "", "--torch-version"},
 		{"options", []string{"--allocator", "ort", "--options"}, 0, "max_dead_bytes_per_chunk", ""},
 		{"options of nothing", []string{"--allocator", "jemalloc", "--options"}, 2, "", "Known: bfc, torch"},
 		{"no such allocator", []string{line, "--allocator", "jemalloc"}, 2, "", `unknown allocator "jemalloc"`},
@@ -139,5 +149,23 @@ func TestTheBestSettingAsJSON(t *testing.T) {
 		if r.Limit < l.Floor || r.Above != r.Limit-l.Floor || !r.Verified || r.Text == "" || r.Replays == 0 {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// An option that only the newest release has is not recommended alone.
+func TestTheBestSettingOfAnOlderRelease(t *testing.T) {
+	code, stdout, stderr := tideline(t, "replay", "../../../examples/files/llm-step.pickle.gz", "--allocator", "torch", "--best", "--start", "fresh", "--json")
+	if code != exitDone {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	var x bestReport
+	if err := json.Unmarshal([]byte(stdout), &x); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Since) != 1 || x.Since[0] != (sinceRow{"large_segment_size_mb", "2.11"}) || x.Older == nil {
+		t.Fatalf("%+v", x)
+	}
+	if o := x.Older; o.Release != olderTorch || len(o.Written) != 1 || o.Written[0] != "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" || !o.Verified || o.Limit > x.Default.Limit {
+		t.Errorf("%+v", o)
 	}
 }

@@ -23,8 +23,11 @@ type replayCmd struct {
 	Options       bool   `help:"With --allocator: list the options that --set takes."`
 	Of            string `placeholder:"NAME" help:"With --allocator or --matrix: whose requests, such as GPU_0_bfc; otherwise the device allocator that held most."`
 	Best          bool   `help:"With --allocator: search its best setting for these requests and say what it saves."`
+	TorchVersion  string `placeholder:"X.Y" help:"With --best: leave options away that this version of PyTorch lacks, such as 2.8."`
 	SmallestLimit bool   `help:"With --allocator or --matrix: the smallest limit that serves all requests."`
 	Limit         string `placeholder:"SIZE" help:"With --allocator or --matrix: the most that the allocator may take; otherwise the recorded limit."`
+
+	Start string `enum:"recorded,fresh" default:"recorded" help:"With --allocator or --matrix, where a recording begins in the middle: in the state that it shows, holes included (recorded), or with what was live in an allocator that has held nothing before (fresh)."`
 
 	Answers string `placeholder:"TRACE" help:"Answer an allocation trace, gzipped or plain (-: standard input), with the BFC allocator's addresses."`
 	Profile string `enum:"current,classic" default:"current" help:"With --answers: which generation of TensorFlow's allocator (current, classic)."`
@@ -38,6 +41,8 @@ type replayCmd struct {
 // Run reruns a timeline or answers a trace.
 func (r *replayCmd) Run(ctx context.Context, c *console) error {
 	switch {
+	case r.TorchVersion != "" && (!r.Best || !isVersion(r.TorchVersion)):
+		return usage("--torch-version is a version such as 2.8, and goes with --best; it is %q", r.TorchVersion)
 	case (r.Best || r.SmallestLimit) && !r.Options:
 		return r.tune(ctx, c)
 	case r.Allocator != "" || r.Matrix:

@@ -9,6 +9,7 @@ import (
 	"tideline/shared/alloc/contest"
 	"tideline/shared/alloc/kinds"
 	"tideline/shared/alloc/tune"
+	"tideline/shared/remedy"
 )
 
 // tuneCalls bounds a search: up to half a minute on one core.
@@ -34,25 +35,58 @@ func (r *replayCmd) tune(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	t, err := r.requests(c)
+	q, err := r.requests(c)
 	if err != nil {
 		return err
 	}
 	o := tune.Options{Limit: limit, Calls: tuneCalls, Stop: func() bool { return ctx.Err() != nil }}
 	if r.Best {
-		x := bestSummary(t, entries[0].Kind, tune.Best(t, entries[0].Kind, o))
+		t := q.For(entries[0].Kind.Name)
+		x := r.best(t, entries[0].Kind, o)
+		x.Start = q.Start
 		if r.JSON {
 			return printJSON(c, x)
 		}
 		x.print(c)
 		return nil
 	}
-	x := limitsSummary(t, entries, o)
+	x := limitsSummary(q, entries, o)
 	if r.JSON {
 		return printJSON(c, x)
 	}
 	x.print(c)
 	return nil
+}
+
+func isVersion(text string) bool {
+	_, _, ok := kinds.ParseVersion(text)
+	return ok
+}
+
+// olderTorch is the release for which a second answer is given where the best
+// setting has an option that it lacks.
+const olderTorch = "2.8"
+
+// best searches, and once more among what an older release has where the best
+// setting is none of its.
+func (r *replayCmd) best(t *contest.Trace, k *kinds.Kind, o tune.Options) *bestReport {
+	o.Release = r.TorchVersion
+	a := tune.Best(t, k, o)
+	x := bestSummary(t, k, a)
+	x.Release = o.Release
+	for _, s := range a.Best.Settings {
+		if since := k.Since(s.Name); since != "" {
+			x.Since = append(x.Since, sinceRow{s.Name, since})
+		}
+		if !k.InRelease(s.Name, olderTorch) && r.TorchVersion == "" {
+			o.Release = olderTorch
+		}
+	}
+	if o.Release != x.Release {
+		older := tune.Best(t, k, o)
+		x.Older = &olderRow{Release: o.Release, bestRow: rowOf(&older.Best), Written: kinds.Written(k, older.Best.Settings), Scope: older.Scope.String()}
+	}
+	return x
 }
 
 // limit is what --limit says; 0 where it is not given.
@@ -107,10 +141,14 @@ type bestReport struct {
 	Allocations int64      `json:"allocations"`
 	Floor       int64      `json:"floor"`
 	Label       string     `json:"label,omitempty"`
+	Start       string     `json:"start,omitempty"` // what the replay sets out from
 	Terms       int64      `json:"compared_under_limit"`
 	Default     bestRow    `json:"default"`
 	Best        bestRow    `json:"best"`
 	Written     []string   `json:"written,omitempty"` // the best, as its user writes it
+	Release     string     `json:"release,omitempty"` // of which the options are
+	Since       []sinceRow `json:"since,omitempty"`   // of the best's options
+	Older       *olderRow  `json:"older,omitempty"`   // where the best's options are newer
 	Saved       int64      `json:"saved_limit_bytes"`
 	Scope       string     `json:"scope"`
 	Tried       int        `json:"tried"`
@@ -128,6 +166,20 @@ type bestRow struct {
 	OutOfMemory  int64  `json:"out_of_memory"`
 	DriverCalls  int64  `json:"driver_calls"`
 	Error        string `json:"error,omitempty"` // why it cannot be made under the limit
+}
+
+// sinceRow is an option and the first release with it.
+type sinceRow struct {
+	Option  string `json:"option"`
+	Release string `json:"release"`
+}
+
+// olderRow is the best setting that an older release has.
+type olderRow struct {
+	Release string `json:"release"`
+	bestRow
+	Written []string `json:"written,omitempty"`
+	Scope   string   `json:"scope"`
 }
 
 type triedRow struct {
@@ -173,6 +225,7 @@ func rowOf(o *tune.Outcome) bestRow {
 
 func (x *bestReport) print(c *console) {
 	c.say("%s through %s: %s, at most %s wanted at once\n", x.Requests, x.Allocator, count(x.Allocations, "allocation"), size(x.Floor))
+	printStart(c, x.Start)
 	improved := len(x.Best.Settings) > 0
 	var tab table
 	line := func(title string, show func(r *bestRow) string) {
@@ -206,6 +259,10 @@ func (x *bestReport) print(c *console) {
 	line(under+"out of memory", at(func(r *bestRow) string { return fmt.Sprint(r.OutOfMemory) }))
 	line(under+"driver calls", at(func(r *bestRow) string { return fmt.Sprint(r.DriverCalls) }))
 	tab.print(c)
+	newest := ""
+	for _, n := range x.Since {
+		newest += fmt.Sprintf("  (%s: since PyTorch %s)\n", n.Option, n.Release)
+	}
 	if !improved {
 		c.say("\nThe default is best: %s.\n", x.Scope)
 	} else {
@@ -213,13 +270,15 @@ func (x *bestReport) print(c *console) {
 		for _, w := range x.Written {
 			c.say("  %s\n", w)
 		}
+		c.say("%s", newest)
 		for _, s := range x.Best.Settings {
 			if strings.HasPrefix(s, "garbage_collection_threshold") {
 				c.say("  and torch.cuda.set_per_process_memory_fraction: without a limit below the card's\n  memory PyTorch collects nothing\n")
 			}
 		}
-		c.say("%s\n", wrap("It needs "+saving(x.Saved)+". Of the settings tried it is the best by the smallest limit, then the peak reserved, then the calls of the driver: "+x.Scope+".", 78))
+		c.say("%s\n", wrap("It needs "+saving(x.Saved)+reservesLess(x.Default.PeakReserved-x.Best.PeakReserved)+". Of the settings tried it is the best by the smallest limit, then the peak reserved, then the calls of the driver: "+x.Scope+".", 78))
 	}
+	x.printOlder(c)
 	c.say("\nDefault: %s.\n", x.Default.Text)
 	if improved {
 		c.say("Best: %s.\n", x.Best.Text)
@@ -240,6 +299,32 @@ func (x *bestReport) print(c *console) {
 	}
 }
 
+// printOlder tells the best setting of an older release.
+func (x *bestReport) printOlder(c *console) {
+	if x.Older == nil {
+		return
+	}
+	o := x.Older
+	if len(o.Written) == 0 {
+		c.say("\nWith PyTorch %s, which lacks a part of that, the default is best: %s.\n", o.Release, o.Scope)
+		return
+	}
+	c.say("\nWith PyTorch %s, which lacks a part of that:\n", o.Release)
+	for _, w := range o.Written {
+		c.say("  %s\n", w)
+	}
+	c.say("%s\n", wrap(fmt.Sprintf("Its smallest limit is %s (default %s), its peak reserved %s: %s. Another version: --torch-version.",
+		size(o.Limit), size(x.Default.Limit), size(o.PeakReserved), o.Scope), 78))
+}
+
+// reservesLess says what the best saves beside its limit.
+func reservesLess(bytes int64) string {
+	if bytes <= 0 {
+		return ""
+	}
+	return ", and reserves " + size(bytes) + " less where it is not pressed"
+}
+
 func saving(bytes int64) string {
 	if bytes <= 0 {
 		return "no smaller limit"
@@ -253,6 +338,7 @@ type limitsReport struct {
 	Allocations int64      `json:"allocations"`
 	Floor       int64      `json:"floor"`
 	Limit       int64      `json:"limit,omitempty"` // as recorded or asked for
+	Start       string     `json:"start,omitempty"` // what the replay sets out from
 	Rows        []limitRow `json:"rows"`
 }
 
@@ -267,12 +353,13 @@ type limitRow struct {
 	title string
 }
 
-func limitsSummary(t *contest.Trace, entries []contest.Entry, o tune.Options) *limitsReport {
-	x := &limitsReport{Allocator: t.Name, Allocations: t.Allocs, Floor: t.Floor, Limit: o.Limit}
+func limitsSummary(q *remedy.Requests, entries []contest.Entry, o tune.Options) *limitsReport {
+	x := &limitsReport{Allocator: q.Own.Name, Allocations: q.Own.Allocs, Floor: q.Own.Floor, Limit: o.Limit, Start: q.Start}
 	if x.Limit == 0 {
-		x.Limit = t.Limit
+		x.Limit = q.Own.Limit
 	}
 	for _, e := range entries {
+		t := q.For(e.Kind.Name)
 		l, replays := tune.SmallestLimit(t, e, o)
 		row := limitRow{Allocator: e.Kind.Name, Label: e.Kind.Label(), leastJSON: leastOf(&l), Replays: replays, title: e.Title()}
 		if l.Limit > 0 {
@@ -291,6 +378,7 @@ func limitsSummary(t *contest.Trace, entries []contest.Entry, o tune.Options) *l
 
 func (x *limitsReport) print(c *console) {
 	c.say("%s: %s, at most %s wanted at once\n", x.Allocator, count(x.Allocations, "allocation"), size(x.Floor))
+	printStart(c, x.Start)
 	if len(x.Rows) == 1 && x.Rows[0].Limit > 0 {
 		r := &x.Rows[0]
 		c.say("%s serves them from a limit of %s on, %s above that.\n%s.\n", r.title, size(r.Limit), size(r.Above), sentence(r.Text))
