@@ -201,5 +201,5 @@ func (e *UnsupportedError) Error() string {
 	if e.Detail != "" {
 		s += ", but there is " + e.Detail
 	}
-	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a memory map of TensorFlow's allocator (TF_BFC_MEMORY_DUMP), a Chrome trace, or a pprof profile"
+	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, messages of cuDNN and cuBLAS, TensorFlow's placement of ops, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a memory map of TensorFlow's allocator (TF_BFC_MEMORY_DUMP), a Chrome trace, or a pprof profile"
 }

@@ -13,9 +13,11 @@ import (
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
 	"tideline/shared/ingest/driverlog"
+	"tideline/shared/ingest/liblog"
 	"tideline/shared/ingest/lines"
 	"tideline/shared/ingest/memlog"
 	"tideline/shared/ingest/ortlog"
+	"tideline/shared/ingest/placelog"
 	"tideline/shared/ingest/rmmlog"
 	"tideline/shared/ingest/smilog"
 	"tideline/shared/ingest/steplog"
@@ -65,6 +67,8 @@ type readers struct {
 	mem   *memlog.Parser
 	steps *steplog.Parser
 	card  *driverlog.Parser
+	lib   *liblog.Parser
+	place *placelog.Parser
 
 	sieve *lines.Sieve
 	busy  lines.Set // readers that want the next line whatever it holds
@@ -83,19 +87,23 @@ const (
 	toMemory
 	toSteps
 	toCard
-	toAll = toCard<<1 - 1
+	toLibrary
+	toPlace
+	toAll = toPlace<<1 - 1
 )
 
 // theSieve is made when the first text comes. It only reads afterwards.
 var theSieve = sync.OnceValue(func() *lines.Sieve {
 	return lines.NewSieve(
 		bfclog.Marks(), xlalog.Marks(), torchlog.Marks(), ortlog.Marks(), rmmlog.Marks(), smilog.Marks(), memlog.Marks(), steplog.Marks(), driverlog.Marks(),
+		liblog.Marks(), placelog.Marks(),
 	)
 })
 
 func newReaders(row func(*rmmlog.Row), record func(*memlog.Record)) *readers {
 	return &readers{
 		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(row), smilog.New(), memlog.New(record), steplog.New(), driverlog.New(),
+		liblog.New(), placelog.New(),
 		theSieve(), 0, 0,
 	}
 }
@@ -127,6 +135,9 @@ func (r *readers) waiting() (set lines.Set) {
 	if !r.smi.Idle() {
 		set |= toSMI
 	}
+	if !r.place.Idle() {
+		set |= toPlace
+	}
 	return set
 }
 
@@ -141,6 +152,8 @@ func (r *readers) show(num int, s string, to lines.Set) {
 		r.bfc.Line(num, s)
 	}
 	took := to&toCard != 0 && r.card.Line(num, q)
+	took = to&toLibrary != 0 && r.lib.Line(num, q) || took
+	took = to&toPlace != 0 && r.place.Line(num, q) || took
 	took = to&toXLA != 0 && r.xla.Line(num, q) || took
 	took = to&toTorch != 0 && r.torch.Line(num, q) || took
 	took = to&toORT != 0 && r.ort.Line(num, q) || took
@@ -200,7 +213,9 @@ func (r *readers) end(out *Text) {
 	log, xla := r.bfc.End(), r.xla.End()
 	found, claimed := foreign.XLA(xla, log)
 	add(found...)
-	if card := foreign.Driver(r.card.End(), log, claimed); card != nil {
+	start, places := r.card.End(), r.place.End()
+	foreign.Begun(start, log)
+	if card := foreign.Driver(start, log, claimed); card != nil {
 		add(card)
 	}
 	out.dumps = worthTelling(log.Dumps, claimed)
@@ -235,6 +250,19 @@ func (r *readers) end(out *Text) {
 	if s := foreign.Steps(steps); s != nil {
 		add(s)
 		out.courses = append(out.courses, stepCourse(steps, s))
+	}
+	reported := len(log.Dumps) > 0 || len(out.Readings) > 0
+	if l := foreign.Library(r.lib.End(), start, log, reported); l != nil {
+		add(l)
+	}
+	if p := foreign.Placement(places); p != nil {
+		add(p)
+		cut(places.Cut)
+	}
+	if out.Log == nil && len(out.Readings) == 0 {
+		if s := foreign.Starts(start); s != nil {
+			add(s)
+		}
 	}
 	sort.SliceStable(out.Readings, func(i, j int) bool { return out.Readings[i].Line < out.Readings[j].Line })
 }

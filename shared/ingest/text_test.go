@@ -14,6 +14,69 @@ var wordings = []struct {
 	name, text, kind, verdict string
 	facts                     map[string]string
 }{
+	// Libraries
+	{
+		"a copy alone", "tensorflow.python.framework.errors_impl.InternalError: Dst tensor is not initialized.\n",
+		"library-message", "undetermined_no_state",
+		map[string]string{"left_bytes": "null", "pool_bytes": "null", "dump_line": "null"},
+	},
+	{
+		"a handle beside a pool", "2020-01-14 21:14:55.360139: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1555] Found device 0 with properties:\npciBusID: 0000:01:00.0 name: GeForce GTX 1650 computeCapability: 7.5\ncoreClock: 1.245GHz coreCount: 16 deviceMemorySize: 4.00GiB deviceMemoryBandwidth: 104.34GiB/s\n2020-01-14 21:14:57.000000: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1241] Created TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 2919 MB memory) -> physical GPU (device: 0, name: GeForce GTX 1650, pci bus id: 0000:01:00.0, compute capability: 7.5)\n2020-11-24 17:10:41.561920: E tensorflow/stream_executor/cuda/cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED\n2020-11-24 17:10:41.600418: E tensorflow/stream_executor/cuda/cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED\ntensorflow.python.framework.errors_impl.InternalError: Blas GEMM launch failed : a.shape=(32, 784), b.shape=(784, 128), m=32, n=128, k=784 [Op:MatMul]\n",
+		"library-message", "no_room_for_library",
+		map[string]string{"left_bytes": "1234173952", "promised_bytes": "3060793344", "start_total_text": `"4.00GiB"`, "start_free_text": "null", "card": `"GeForce GTX 1650"`},
+	},
+	{
+		"a full device", "I tensorflow/core/common_runtime/gpu/gpu_device.cc:885] Found device 0 with properties: \nname: TITAN X (Pascal)\nmajor: 6 minor: 1 memoryClockRate (GHz) 1.531\npciBusID 0000:04:00.0\nTotal memory: 11.90GiB\nFree memory: 381.44MiB\ntensorflow.python.framework.errors_impl.InternalError: Dst tensor is not initialized.\n\t [[Node: zeros_12 = Const[dtype=DT_FLOAT]()]]\n",
+		"library-message", "device_already_full",
+		map[string]string{"start_free_text": `"381.44MiB"`},
+	},
+	{
+		"versions that do not fit", "Loaded runtime CuDNN library: 7.1.2 but source was compiled with: 7.6.0.\nFailed to get convolution algorithm. This is probably because cuDNN failed to initialize",
+		"library-message", "not_a_memory_problem",
+		map[string]string{"library_loaded": `"7.1.2"`, "library_compiled": `"7.6.0"`},
+	},
+	{
+		"a small pool and a handle", "2021-03-18 20:49:00.000000: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1418] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 52 MB memory:  -> device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5\n" + "Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR\n",
+		"library-message", "limit_too_low",
+		map[string]string{"promised_bytes": "54525952"},
+	},
+	// TensorFlow's start
+	{
+		"52 MB", "2021-03-18 20:49:00.000000: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1418] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 52 MB memory:  -> device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5\n",
+		"tf-device-start", "limit_too_low", nil,
+	},
+	{
+		"52 MB of a full card", "Found device 0 with properties:\ntotalMemory: 14.76GiB freeMemory: 363.69MiB\nCreated TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 52 MB memory)",
+		"tf-device-start", "other_process", nil,
+	},
+	{
+		"a limit on an empty card", "Found device 0 with properties:\ntotalMemory: 14.76GiB freeMemory: 14.40GiB\nCreated TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 1024 MB memory)",
+		"tf-device-start", "limit_too_low", nil,
+	},
+	{
+		"a whole card", "Created device /job:localhost/replica:0/task:0/device:GPU:1 with 13480 MB memory:  -> device: 1, name: Tesla T4, pci bus id: 0000:00:04.0",
+		"tf-device-start", "parse_only", nil,
+	},
+	// TensorFlow's placement
+	{
+		"an op between", "Device mapping:\n/job:localhost/replica:0/task:0/device:GPU:0 -> device: 0, name: Tesla K80, pci bus id: 0000:00:1e.0, compute capability: 3.7\nembed/table: (VariableV2): /job:localhost/replica:0/task:0/device:GPU:0\nembed/Gather: (GatherV2): /job:localhost/replica:0/task:0/device:GPU:0\nembed/Unique: (Unique): /job:localhost/replica:0/task:0/device:CPU:0\ndense/MatMul: (MatMul): /job:localhost/replica:0/task:0/device:GPU:0\nsave/SaveV2: (SaveV2): /job:localhost/replica:0/task:0/device:CPU:0\n",
+		"tf-placement", "ops_on_cpu",
+		map[string]string{"gpu_ops": "3", "other_ops": "2", "ops_elsewhere_more": "0"},
+	},
+	{
+		"no GPU", "Executing op MatMul in device /job:localhost/replica:0/task:0/device:CPU:0\nExecuting op Add in device /job:localhost/replica:0/task:0/device:CPU:0\n",
+		"tf-placement", "all_on_cpu",
+		map[string]string{"gpu_ops": "0", "other_ops": "2"},
+	},
+	{
+		"only what the host does", "Executing op MatMul in device /job:localhost/replica:0/task:0/device:GPU:0\nExecuting op DecodeJpeg in device /job:localhost/replica:0/task:0/device:CPU:0\n",
+		"tf-placement", "ops_on_gpu", nil,
+	},
+	{
+		"refused", "Cannot assign a device for operation 'aux/Adam_1': Could not satisfy explicit device specification '/device:GPU:0' because no supported kernel for GPU devices is available.\nColocation Debug Info:\nColocation group had the following types and devices: \nSwitch: GPU CPU \nL2Loss: CPU \n",
+		"tf-placement", "placement_refused",
+		map[string]string{"types_without_gpu_kernel": `["L2Loss"]`, "refused": `[{"op":"aux/Adam_1","wanted":"GPU:0","line":1,"no_kernel_for":"GPU","no_device":false}]`},
+	},
 	// PyTorch
 	{
 		"0.4, cached",

@@ -34,6 +34,11 @@ var phrases = map[string]string{
 	"padding_expansion":           "Padding makes tensors larger",
 	"program_exceeds_device":      "The program is larger than the device",
 	"parse_only":                  "What the text says",
+	"no_room_for_library":         "No room was left for a library",
+	"ops_on_cpu":                  "Ops on the CPU between ops on the GPU",
+	"all_on_cpu":                  "Everything ran on the CPU",
+	"ops_on_gpu":                  "What a GPU can run is on it",
+	"placement_refused":           "An op cannot be where it was put",
 }
 
 // Phrase is a verdict as people read it; reports for programs have the
