@@ -116,7 +116,50 @@ func (w *teller) deviceFacts(id int) {
 	if text, ok := w.s.Setting("PYTORCH_CUDA_ALLOC_CONF"); ok {
 		f.Set("settings", text)
 	}
+	if n := w.capacity(id); n > 0 {
+		f.Set("capacity", strconv.FormatInt(n, 10))
+	}
 	w.emit(event.Event{Kind: event.AllocatorFacts, Device: event.DeviceID(id), Allocator: event.AllocatorID(id), Text: w.strs.ID(f.Encode())})
+}
+
+// capacity is the most that the process could have of a device, where its last
+// refused request tells: what was reserved then and what the device had free. 0
+// where no request failed, or one failed though the device had room.
+func (w *teller) capacity(id int) (n int64) {
+	var reserved, peak int64
+	for i := range w.s.Segments() {
+		if g := &w.s.Segments()[i]; g.Device == id {
+			reserved += g.Total
+		}
+	}
+	for _, t := range w.s.Traces {
+		if t.Device != id {
+			continue
+		}
+		for i := t.n - 1; i >= 0; i-- {
+			switch e := w.s.Event(t, i); e.Action {
+			case SegmentAlloc, SegmentMap:
+				peak = max(peak, reserved)
+				reserved -= e.Size
+			case SegmentFree, SegmentUnmap:
+				reserved += e.Size
+			case OOM:
+				if n > 0 {
+					continue
+				}
+				free := int64(min(e.Addr, 1<<60))
+				if free >= w.settings.Segment(w.settings.Round(max(e.Size, 1))) {
+					return 0 // a limit below the device refused it
+				}
+				n, peak = reserved+free, reserved // what comes before counts
+			default:
+			}
+		}
+	}
+	if n > 0 {
+		n = max(n, peak)
+	}
+	return n
 }
 
 func (w *teller) settingFields() {
