@@ -17,12 +17,27 @@ func History(x *contest.Trace, o Options) Outcome {
 		return t.out
 	}
 	if t.s = sequenceOf(x); x.OutOfMem > 0 && x.Limit > 0 && t.baseline() {
-		t.try(&t.out, played{sequence: t.s}, played{}, t.candidates(), x.Limit)
+		s := played{sequence: t.s}
+		if x.Held {
+			s.assumes = heldFirst
+		}
+		t.try(&t.out, s, played{}, t.candidates(), x.Limit)
 	} else {
 		t.peaks()
 	}
 	t.out.order()
 	return t.out
+}
+
+// heldFirst is what a history takes for granted that begins in the middle.
+const heldFirst = "what was live when the recording began is asked for first, without the idle parts between"
+
+// whole says what was replayed.
+func (t *history) whole() string {
+	if t.x.Held {
+		return "The recording was replayed from what was live when it began"
+	}
+	return "The whole history was replayed"
 }
 
 // history is the work on one recorded history.
@@ -74,7 +89,7 @@ func kindsOf(kind string) []candidate {
 		}
 	case "torch":
 		list = []candidate{
-			ofKind("PYTORCH_CUDA_ALLOC_CONF=", "torch"),
+			ofKind("the defaults of PyTorch", "torch"),
 			ofKind("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "torch", kinds.Setting{Name: "expandable_segments", Value: "true"}),
 		}
 		for _, mb := range []string{"512", "256", "128", "64", "32", "20"} {
@@ -107,14 +122,14 @@ func (t *history) baseline() bool {
 			same := t.x.Original != nil && r.peak == t.x.Original.PeakReserved
 			if r.asRecorded(t.s) && (same || !exact) {
 				t.own = c
-				t.out.say(fmt.Sprintf("The whole history was replayed: under %s the request fails as recorded.", c.setting))
+				t.out.say(fmt.Sprintf("%s: under %s the request fails as recorded.", t.whole(), c.setting))
 				t.least()
 				return true
 			}
 		}
 	}
 	if !t.stopped {
-		t.out.say("The whole history was replayed, but under no setting of its allocator does it fail as recorded, so no setting can be said to serve.")
+		t.out.say(t.whole() + ", but under no setting of its allocator does it fail as recorded, so no setting can be said to serve.")
 	}
 	return false
 }

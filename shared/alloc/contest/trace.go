@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc/stream"
@@ -36,10 +37,13 @@ type Call struct {
 
 // Trace is a program's calls of one allocator.
 type Trace struct {
-	Name     string // of the allocator
-	Kind     string // as its facts tell; "" when unknown
-	Device   event.DeviceID
-	Limit    int64 // of the original; 0 when there was none, or none is known
+	Name   string // of the allocator
+	Kind   string // as its facts tell; "" when unknown
+	Device event.DeviceID
+	Limit  int64 // of the original; 0 when there was none, or none is known
+	// Held says that memory was held when the recording began: several regions
+	// were there before the first block. What happened before is not known.
+	Held     bool
 	Allocs   int64
 	Slots    int   // most blocks alive at once
 	Streams  int   // highest stream number and 1
@@ -106,6 +110,7 @@ type space struct {
 	slots     slots
 	was       Result
 	inUse     int64
+	regions   int // before the first block
 }
 
 type held struct {
@@ -145,6 +150,11 @@ func (r *Recorder) Emit(e *event.Event) {
 				s.Name = name
 			}
 			s.Kind, _ = f.Get("kind")
+			if text, ok := f.Get("capacity"); ok && s.Limit == 0 {
+				if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+					s.Limit = max(0, n)
+				}
+			}
 		}
 	case event.Alloc:
 		r.space(e.Device, e.Allocator).alloc(e)
@@ -162,6 +172,10 @@ func (r *Recorder) Emit(e *event.Event) {
 		s.was.Reserved += e.Size
 		s.was.PeakReserved = max(s.was.PeakReserved, s.was.Reserved)
 		s.was.DriverCalls++
+		if s.n == 0 {
+			s.regions++
+			s.Held = s.regions > 1
+		}
 	case event.RegionRemove:
 		s := r.space(e.Device, e.Allocator)
 		s.was.Reserved -= e.Size
@@ -230,6 +244,17 @@ func (r *Recorder) Traces() []*Trace {
 		}
 	}
 	return list
+}
+
+// Trace is that of one allocator; nil where it was not asked for memory.
+func (r *Recorder) Trace(d event.DeviceID, a event.AllocatorID) *Trace {
+	list := r.Traces()
+	for _, s := range r.spaces {
+		if s.Device == d && s.allocator == a && len(list) > 0 && s.Original != nil {
+			return &s.Trace
+		}
+	}
+	return nil
 }
 
 // FromTrace reads an allocation trace ("bfc-trace 1"). Its counters and queries
