@@ -20,6 +20,7 @@ import (
 	"tideline/shared/ingest"
 	"tideline/shared/ingest/bfclog"
 	"tideline/shared/redact"
+	"tideline/shared/remedy"
 	"tideline/shared/store"
 )
 
@@ -167,18 +168,20 @@ type failure struct {
 // reading takes a run's events twice: as sums, and as a timeline that findings
 // are made from.
 type reading struct {
-	sums  *analysis.Timeline
-	tl    *store.Timeline
-	batch []event.Event
+	sums     *analysis.Timeline
+	tl       *store.Timeline
+	batch    []event.Event
+	requests *remedy.Timeline // of other programs
 }
 
 func newReading(strs *event.Strings) *reading {
-	return &reading{sums: analysis.NewTimeline(strs), tl: store.New(strs), batch: make([]event.Event, 0, 1024)}
+	return &reading{sums: analysis.NewTimeline(strs), tl: store.New(strs), batch: make([]event.Event, 0, 1024), requests: remedy.NewTimeline(strs)}
 }
 
 // Emit implements event.Sink.
 func (r *reading) Emit(e *event.Event) {
 	r.sums.Emit(e)
+	r.requests.Emit(e)
 	if r.batch = append(r.batch, *e); len(r.batch) == cap(r.batch) {
 		r.flush()
 	}
@@ -208,6 +211,7 @@ func (r *reading) report(name string, o *Options) *report {
 	if rep.reruns = verify(rep.run, found, o); rep.reruns != nil {
 		rep.failures[len(rep.failures)-1].reruns = rep.reruns
 	}
+	rep.replayTimeline(r.requests, o)
 	return rep
 }
 

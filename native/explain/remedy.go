@@ -33,6 +33,18 @@ func (rep *report) replayText(t *ingest.Text, dumps []*bfclog.Dump, o *Options) 
 	}
 }
 
+// replayTimeline replays the requests of a timeline whose workload is not known,
+// up to the failure that came last.
+func (rep *report) replayTimeline(t *remedy.Timeline, o *Options) {
+	out := t.Outcome(o.replayOptions())
+	if n := len(rep.failures); n > 0 && out.Any() {
+		f := &rep.failures[n-1]
+		f.reruns, rep.reruns = nil, nil // its settings are another program's
+		f.replays = new(common.Reading)
+		out.Attach(f.replays)
+	}
+}
+
 // dumpsOf explains the dumps of a log.
 func (rep *report) dumpsOf(log *bfclog.Log) []*bfclog.Dump {
 	rep.notices = log.Notices
