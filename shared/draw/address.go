@@ -68,7 +68,7 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 	} else if part := v.partOf(l); part != nil {
 		// What passes last: a row or a column that both share is its.
 		r.addressBlocks(c, s, p, v, end, func(i int) bool { return !part.Holds(i) }, &r.palette.dimBlock)
-		r.addressBlocks(c, s, p, v, end, part.Holds, &r.palette.category)
+		r.addressBlocks(c, s, p, v, end, part.Holds, &r.palette.pass)
 	} else {
 		r.addressBlocks(c, s, p, v, end, nil, &r.palette.category)
 	}

@@ -149,7 +149,7 @@ func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, of
 		}
 		y = min(y, full)
 	}
-	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y && of.full == &pal.category {
+	if w := s.row(sum - b.Waste); b.Waste > 0 && w > y && of.full != &pal.dim {
 		c.hatch(x, phase, y, w, 4*r.dpr, pal.lane, 150)
 	}
 }
@@ -158,8 +158,9 @@ func (r *Renderer) memoryColumn(s scale, x, phase int, b *store.MemoryBucket, of
 // a column.
 type shades struct{ full, faint *[event.NumCategories]pixel }
 
-func (p *palette) shades() shades    { return shades{&p.category, &p.faint} }
-func (p *palette) dimShades() shades { return shades{&p.dim, &p.dimFaint} }
+func (p *palette) shades() shades     { return shades{&p.category, &p.faint} }
+func (p *palette) passShades() shades { return shades{&p.pass, &p.passFaint} }
+func (p *palette) dimShades() shades  { return shades{&p.dim, &p.dimFaint} }
 
 func (s *shades) of(category int, faint bool) pixel {
 	if faint {

@@ -16,6 +16,7 @@ type palette struct {
 	lane, grid, line, reserved, pool, limit, ghost, halo pixel
 	hole, outside, warning, peak, stage, queue           pixel
 	category, faint, edge                                [event.NumCategories]pixel
+	pass, passFaint                                      [event.NumCategories]pixel // what passes a filter
 	dim, dimFaint, dimBlock                              [event.NumCategories]pixel // what does not pass a filter
 	phase, cause                                         [store.NumClasses]pixel
 	cell, partCell, dimCell                              [256]pixel
@@ -42,6 +43,9 @@ func (p *palette) use(t *Theme) {
 		p.dimFaint[i] = t.Lane.Mix(grey, dimmed*0.7).pixel()
 		p.dimBlock[i] = t.Hole.Mix(grey, dimmed).pixel()
 	}
+	p.pass, p.passFaint = p.category, p.faint
+	p.pass[event.Unknown] = t.Match.pixel()
+	p.passFaint[event.Unknown] = t.Match.Mix(t.Lane, 0.28).pixel()
 	for i := range t.Phase {
 		p.phase[i], p.cause[i] = t.Phase[i].pixel(), t.Cause[i].pixel()
 	}
@@ -55,7 +59,11 @@ func (p *palette) use(t *Theme) {
 		full := float64(c.Fill()) / 15
 		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+0.7*full).pixel()
 		// One that passes must not be taken for one that does not.
-		p.partCell[i] = t.Hole.Mix(t.Category[c.Category()], 0.6+0.4*full).pixel()
+		match := t.Category[c.Category()]
+		if c.Category() == event.Unknown {
+			match = t.Match
+		}
+		p.partCell[i] = t.Hole.Mix(match, 0.6+0.4*full).pixel()
 		grey := t.Category[c.Category()].Mix(t.Category[event.Unknown], 0.55)
 		p.dimCell[i] = t.Hole.Mix(grey, dimmed*(0.4+0.6*full)).pixel()
 	}

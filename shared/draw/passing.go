@@ -6,15 +6,16 @@ import (
 	"tideline/shared/store"
 )
 
-// What passes a filter is drawn in full colour over the whole, which is dimmed:
-// in a memory lane as a stack of its own from the bottom with a line on top, in
-// an address lane in its places. Where a filter has not looked yet, all is
-// dimmed and there is no line.
+// What passes a filter is drawn in full colour over the whole, which is dimmed;
+// what has no category, such as all of a foreign program, in the filter's own. In
+// a memory lane it is a stack from the bottom with a line on top, in an address
+// lane it lies in its places. Where a filter has not looked yet, all is dimmed
+// and there is no line.
 
 // passingColumns draws the stack of what passes into the strip, whose first
 // column is x, as far as the filter has looked.
 func (r *Renderer) passingColumns(s scale, x, until, left int, hide uint32) {
-	shades := r.palette.shades()
+	shades := r.palette.passShades()
 	for i := range min(r.strip.w, max(until-x, 0)) {
 		if b := &r.passing[x+i-left]; b.Max > 0 {
 			r.memoryColumn(s, i, 0, b, &shades, hide)
@@ -30,16 +31,15 @@ func (r *Renderer) passingLine(c *canvas, s scale, x0, x1, left int, hide uint32
 		before := -1
 		for x := x0; x < x1; x++ {
 			y := s.row(drawn(&r.passing[x-left], hide))
-			from, to := y, y
-			if before >= 0 {
-				from, to = min(y, before), max(y, before)
-			}
-			// Within the lane where nothing passes, too.
-			from, to = min(from, c.h), min(to, c.h)
 			if pass == 0 {
-				c.shade(x, from-2*d, x+1, from-d, pal.halo, 120)
+				c.shade(x, y-2*d, x+1, y-d, pal.halo, 120)
 			} else {
-				c.rect(x, from-d, x+1, max(to-d, from), pal.line)
+				c.rect(x, y-d, x+1, y, pal.line)
+				if before >= 0 {
+					// Where many changes share a column, steep parts at full strength
+					// would hide what they stand on.
+					c.shade(x, min(y, before), x+1, max(y, before)-d, pal.line, 100)
+				}
 			}
 			before = y
 		}

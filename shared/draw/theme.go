@@ -27,6 +27,7 @@ type Theme struct {
 	Outside    Color // addresses of no region
 	Warning    Color // stalls and out of memory, and nothing else
 	Peak       Color
+	Match      Color // what passes a filter and has no category
 	Category   [event.NumCategories]Color
 	Phase      [store.NumClasses]Color // ops: forward, backward, update, input, copy
 	Cause      [store.NumClasses]Color // transfers, by event.TransferCause
@@ -45,7 +46,7 @@ func Light() *Theme {
 		Name:       "light",
 		Background: rgb(0xf3f2ee), Lane: rgb(0xfcfbf9), Grid: rgb(0xe9e7e1), Line: rgb(0x2b2f36),
 		Reserved: rgb(0x8d949e), Pool: rgb(0xf1f2f4), Limit: rgb(0x4a505a), Ghost: rgb(0x14171c),
-		Hole: rgb(0xe6e8ec), Outside: rgb(0xf7f6f3), Warning: rgb(0xd63a22), Peak: rgb(0x2b2f36),
+		Hole: rgb(0xe6e8ec), Outside: rgb(0xf7f6f3), Warning: rgb(0xd63a22), Peak: rgb(0x2b2f36), Match: rgb(0x0b6a70),
 		Stage: rgb(0x5f9ea6), Queue: rgb(0xa9c3d6),
 	}
 	t.Category = [event.NumCategories]Color{
@@ -70,7 +71,7 @@ func Dark() *Theme {
 		Name:       "dark",
 		Background: rgb(0x0f1216), Lane: rgb(0x161a20), Grid: rgb(0x222831), Line: rgb(0xdfe3e8),
 		Reserved: rgb(0x77808c), Pool: rgb(0x1c2128), Limit: rgb(0xb3bac4), Ghost: rgb(0xf2f4f7),
-		Hole: rgb(0x262c35), Outside: rgb(0x13171c), Warning: rgb(0xf44a24), Peak: rgb(0xf2f4f7),
+		Hole: rgb(0x262c35), Outside: rgb(0x13171c), Warning: rgb(0xf44a24), Peak: rgb(0xf2f4f7), Match: rgb(0x5cc3bf),
 		Stage: rgb(0x4f8f97), Queue: rgb(0x3f5a70),
 	}
 	t.Category = [event.NumCategories]Color{
@@ -129,6 +130,7 @@ func (t *Theme) Tokens() []Token {
 		{"outside", t.Outside},
 		{"warning", t.Warning},
 		{"peak", t.Peak},
+		{"match", t.Match},
 		{"stage", t.Stage},
 		{"queue", t.Queue},
 	}
