@@ -147,3 +147,32 @@ func BenchmarkHand(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFilteredFrame is BenchmarkFrame with a filter that a third of the
+// allocations pass.
+func BenchmarkFilteredFrame(b *testing.B) {
+	tl := synthesize(b, synthetic.Options{Events: *benchN, Seed: 1, Dynamic: true})
+	first, last := tl.Span()
+	v := &View{W: 1280, H: 720, DPR: 1, Theme: Light()}
+	v.Lanes = Layout(tl, v.H, 6, 1)
+	v.Parts = partsOf(tl, "block1", all)
+	img := NewImage(v.W, v.H)
+	var r Renderer
+	for _, z := range []int64{1, 3, 10, 100, 1000, 30000} {
+		b.Run(fmt.Sprintf("zoom=%d", z), func(b *testing.B) {
+			b.ReportAllocs()
+			d := (last - first) / z
+			frames := make([]int64, 0, b.N)
+			for i := range b.N {
+				v.T0 = first + (last-first-d)*int64(i%17)/17 + int64(i)
+				v.T1 = v.T0 + d
+				from := cpu()
+				r.Frame(img, tl, v)
+				frames = append(frames, cpu()-from)
+			}
+			slices.Sort(frames)
+			b.ReportMetric(float64(frames[0])/1e6, "least-cpu-ms")
+			b.ReportMetric(float64(frames[len(frames)/2])/1e6, "p50-cpu-ms")
+		})
+	}
+}

@@ -28,6 +28,12 @@ func NewPart(p *Pool, f *Filter) *Part {
 // Filter is what the part is of.
 func (q *Part) Filter() *Filter { return q.filter }
 
+// Pool is the index of the pool.
+func (q *Part) Pool() int { return q.pool.Index }
+
+// Knows reports whether everything up to a moment of the pool was taken in.
+func (q *Part) Knows(m Moment) bool { return m.points <= q.taken }
+
 // Taken is how many changes of the pool were taken in, of Pool.Points.
 func (q *Part) Taken() int { return q.taken }
 

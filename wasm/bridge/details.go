@@ -15,7 +15,7 @@ type request struct {
 	at     int64
 	t0, t1 int64 // the selection, or what is visible
 	lane   string
-	sieve  *sieve // what the tables of allocations are about
+	filter *store.Filter // what the tables of allocations are about
 }
 
 // request reads the words of a question from the third on: AT T0 T1 LANE
@@ -28,7 +28,7 @@ func (s *Session) request(arg func(int) string) *request {
 	t0 := number(arg(3))
 	return &request{
 		sl: sl, at: s.time(arg(2)), t0: t0, t1: max(number(arg(4)), t0+1),
-		lane: arg(5), pool: s.pool(arg(5)), sieve: newSieve(sl.tl, arg(6)),
+		lane: arg(5), pool: s.pool(arg(5)), filter: s.filterFor(sl.tl, arg(6)),
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Session) stacks(a *answer, r *request, how string) {
 	for i := range list {
 		t := &list[i]
 		whole[0], whole[1] = whole[0]+t.Bytes, whole[1]+int64(t.Count)
-		if r.sieve.passes(t.Tensor, t.Op) {
+		if r.filter.Passes(t.Tensor, t.Op) {
 			in[0], in[1] = in[0]+t.Bytes, in[1]+int64(t.Count)
 			list[n] = *t
 			n++

@@ -43,6 +43,12 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 		}
 		l = begin(title(h.Category.String()))
 		l.add("holds", size(h.Size))
+		if part := s.part(h.Pool); part != nil {
+			if m := tl.Pools()[h.Pool].Fullest(h.Time); part.Knows(m) {
+				in := part.In(m)
+				l.add("matching", size(in[h.Category])+" of it")
+			}
+		}
 	case draw.AllocHit:
 		l = s.allocHit(begin, tl, h)
 	case draw.HoleHit:
@@ -74,7 +80,11 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 		return
 	}
 	if h.Count > 1 {
-		l.add("here", itoa(int64(h.Count))+" share this pixel: zoom in")
+		more := " share this pixel"
+		if h.Kind == draw.AllocHit && s.part(h.Pool) != nil {
+			more += ", of which " + itoa(int64(h.Passing)) + " match"
+		}
+		l.add("here", itoa(int64(h.Count))+more+": zoom in")
 	}
 	if sl.origin != "log" { // a log's times are made up
 		l.add("at", clock(h.Time))
@@ -104,6 +114,7 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 		name = al.Category.String()
 	}
 	l := begin(name)
+	l.add("filter", passesWords(s.part(h.Pool), h.Index))
 	l.add("size", size(al.Size))
 	if w := al.Size - al.Requested; w > 0 {
 		l.add("asked", size(al.Requested)+" (+"+size(w)+" unused tail)")

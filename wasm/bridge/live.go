@@ -26,9 +26,9 @@ func (s *Session) live(a *answer, r *request) {
 	}
 	f = append(f, figure{name: "Live blocks", value: itoa(int64(len(ids)))})
 	caption := "Live allocations, largest first"
-	if r.sieve.text != "" {
+	if r.filter.Text() != "" {
 		n := len(ids)
-		ids = r.sieve.sift(p, ids)
+		ids = r.filter.Sift(p, ids)
 		var sum int64
 		for _, t := range p.Totals(ids) {
 			sum += t.Bytes

@@ -143,6 +143,7 @@ func (s *Session) fill(v *draw.View, sl *slot, n, w, h, dpr int, t0, t1 int64) {
 		v.Lanes = lanes
 		return
 	}
+	v.Parts, v.PartsSeen = s.parts(), s.sieve.seen
 	for _, l := range s.lanes {
 		if l.H > 0 && l.Y+l.H <= h {
 			lanes = append(lanes, l)
@@ -302,8 +303,10 @@ func (s *Session) time(word string) int64 {
 
 func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	p := sl.tl.Pools()[pool]
-	st := p.In(s.seen(sl, p, t))
+	m := s.seen(sl, p, t)
+	st := p.In(m)
 	a.key("now").text(size(st.InUse) + " in use")
+	s.writePassing(a, p, m, st.InUse)
 	if st.Reserved > 0 {
 		a.key("sub").text(size(st.Reserved) + " reserved")
 	}

@@ -23,9 +23,10 @@ type Session struct {
 
 	pictures [2]picture
 	lanes    []draw.Lane
-	hide     uint32    // categories not drawn
-	peaks    bool      // the time asked about is that of a peak
-	theme    int       // of the last picture: 1 is dark
+	hide     uint32 // categories not drawn
+	peaks    bool   // the time asked about is that of a peak
+	theme    int    // of the last picture: 1 is dark
+	sieve    sieve
 	began    time.Time // the last Draw
 	asked    time.Time // the last time it was asked whether to go on
 }
@@ -110,6 +111,8 @@ func init() {
 		"seq":       func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
 		"swap":      func(s *Session, _ func(int) string, _ string) { s.swap() },
 		"rerun":     func(s *Session, arg func(int) string, _ string) { s.begin(arg(1), arg(2) == "fresh") },
+		"sift":      func(s *Session, arg func(int) string, _ string) { s.sift(arg(1)) },
+		"sifting":   func(s *Session, _ func(int) string, _ string) { s.sifting() },
 		"drop-base": func(s *Session, _ func(int) string, _ string) { s.dropBase() },
 	}
 }

@@ -96,6 +96,7 @@ class App {
     on("grown", (g) => this.grown(g));
     on("drawn", (d) => d.name === "main" && this.#drawn(d));
     on("progress", (p) => this.progress(p.done / p.of));
+    on("sifted", (s) => this.sifted(s));
     on("stream", (s) => this.streamed(s));
     on("trouble", (e) => this.trouble(new Error(e)));
     addEventListener("hashchange", () => {
@@ -108,6 +109,7 @@ class App {
 
   async #ready() {
     this.lanes.offer();
+    if (this.details.filter) this.sift();
     await this.#choices();
     root.dataset.ready = "true";
     this.#counted(() => this.sharing.start(root.dataset.share));
@@ -160,7 +162,7 @@ class App {
 
   #clear() {
     this.view = this.current = this.base = this.cursor = this.selection = this.hover = null;
-    this.live = false;
+    this.live = this.sifting = false;
     this.runId = "";
     this.blob = this.told = null;
     this.lanes.key = "";
@@ -176,7 +178,7 @@ class App {
     clearTimeout(this.idleTimer);
     clearTimeout(this.leisureTimer);
     this.idleTimer = setTimeout(() => {
-      const quiet = !this.engine.pending && !this.busy && !this.scalesWanted && !this.hoverWanted;
+      const quiet = !this.engine.pending && !this.busy && !this.sifting && !this.scalesWanted && !this.hoverWanted;
       root.dataset.idle = String(quiet);
       root.dataset.live = String(this.live);
       if (!quiet) this.idle();

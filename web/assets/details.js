@@ -73,6 +73,7 @@ export class Details {
     if ($("sift-text").value.trim() !== text) $("sift-text").value = text;
     if (text === this.filter) return;
     this.filter = text;
+    this.app.sift();
     this.app.tables();
     this.app.remember();
   }

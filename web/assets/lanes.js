@@ -72,10 +72,11 @@ export class Lanes {
     lane.plot = el("div.lane-plot", {
       role: "img", tabIndex: 0, "aria-label": `${lane.title}, ${lane.sub}. The same as a table: tab “Lane as table”.`,
     }, lane.ticks);
+    lane.match = roomy[lane.kind] ? el("p.lane-match", { hidden: !this.filter }) : null;
     lane.legendNode = lane.legend ? el("div.legend") : null;
     this.#legend(lane, lane.legend);
     lane.node = el("section.lane", { "aria-label": `${lane.title} ${lane.sub}` },
-      el("div.lane-head", {}, el("h3", {}, lane.title, el("span", { title: lane.sub }, lane.sub)), lane.now, lane.sub2, lane.legendNode),
+      el("div.lane-head", {}, el("h3", {}, lane.title, el("span", { title: lane.sub }, lane.sub)), lane.now, lane.sub2, lane.match, lane.legendNode),
       lane.plot);
     lane.node.dataset.kind = lane.kind;
     lane.node.dataset.key = lane.key;
@@ -96,6 +97,25 @@ export class Lanes {
     }));
     const { base } = this.app;
     if (lane.kind === "memory" && base) lane.legendNode.append(el("div", { title: base.name }, el("i.ghost"), el("span", {}, `B: ${base.name}`)));
+  }
+
+  // sift gives the heads room to say what the filter shows.
+  sift(filter) {
+    const turned = !filter !== !this.filter;
+    this.filter = filter;
+    this.sifted = 0;
+    for (const l of this.list) if (l.match) l.match.hidden = !filter;
+    if (turned) this.layout();
+  }
+
+  // #matching says what is in colour in a lane, and how much at the instant.
+  #matching(lane, passes) {
+    if (!lane.match || !this.filter) return;
+    const name = this.filter.length > 40 ? `${this.filter.slice(0, 38)}…` : this.filter;
+    const looking = this.sifted < 100 ? ` · ${this.sifted} % looked through` : "";
+    lane.match.title = `In colour: what holds “${this.filter}” in a frame, tensor or op. The rest is dimmed.`;
+    if (lane.kind === "address") lane.match.replaceChildren(`matching ${name} in colour`);
+    else lane.match.replaceChildren(`matching ${name}: `, el("b", {}, passes || "…"), looking, " ", el("button.link", { type: "button", title: "Drop the filter", onclick: () => this.app.details.sift("") }, "clear"));
   }
 
   // layout gives each lane its height, tells the module, and draws.
@@ -133,7 +153,7 @@ export class Lanes {
     const fixed = this.list.map((l) => (plain[l.kind] ? plain[l.kind][0] + plain[l.kind][1] * Math.max(1, l.rows) : roomy[l.kind]?.[0] ?? 80));
     if (narrow) return this.list.map((l, i) => (l.kind === "memory" ? 190 : l.kind === "address" ? 120 : fixed[i]));
     // A head needs its height, above all one with a legend, whatever is left.
-    this.list.forEach((l, i) => (fixed[i] = Math.max(fixed[i], 44 + (l.legendNode ? l.legendNode.offsetHeight + 3 : 0) + (l.kind === "memory" ? 18 : 0))));
+    this.list.forEach((l, i) => (fixed[i] = Math.max(fixed[i], 44 + (l.legendNode ? l.legendNode.offsetHeight + 3 : 0) + (l.kind === "memory" ? 18 : 0) + (l.match && !l.match.hidden ? 33 : 0))));
     const spare = this.root.clientHeight - fixed.reduce((a, b) => a + b + 1, 0);
     const shares = this.list.map((l) => roomy[l.kind]?.[1] ?? 0);
     // Samples that stand alone are what is looked at.
@@ -284,6 +304,7 @@ export class Lanes {
       const v = at?.lanes[lane.key];
       lane.now.textContent = v?.now ?? "\u00a0";
       lane.sub2.textContent = lane.sub2.title = v?.sub ?? "";
+      this.#matching(lane, v?.passes);
       if (!lane.legendNode) continue;
       [...lane.legendNode.children].forEach((row) => {
         if (!row.dataset.name) return; // the base, which has no value here

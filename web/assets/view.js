@@ -99,6 +99,24 @@ export const viewing = {
     }, 90);
   },
 
+  // sift makes the lanes tell apart what passes the filter.
+  sift() {
+    const { engine, details, lanes } = this;
+    if (!engine.up) return; // it is told when it is
+    this.sifting = true;
+    engine.tell({ t: "sift", text: details.filter });
+    lanes.sift(details.filter);
+    this.redraw(false);
+  },
+
+  // sifted follows the filter through the timeline.
+  sifted({ more, changed, share }) {
+    this.sifting = more;
+    this.lanes.sifted = share;
+    if (changed) this.redraw(false);
+    if (this.view && this.hover === null) this.values();
+  },
+
   async values() {
     const at = await this.engine.ask("at", this.moment).catch(() => null);
     if (at) this.lanes.values(at);

@@ -52,9 +52,32 @@ function grown(force) {
   grownLater = 0;
   grownAt = now;
   post({ t: "grown", status: ask("status"), heap: m.call.mem.buffer.byteLength });
+  sift();
+}
+
+// sift goes on with the filter, a few milliseconds at a time between other
+// commands, until all of the timeline was looked at.
+let sifting = false;
+const again = new MessageChannel(); // a timer of 0 waits for 4 ms
+again.port1.onmessage = () => {
+  sifting = false;
+  if (!m) return;
+  const { more, changed, share } = ask("sifting");
+  if (more) sift();
+  if (changed || !more) post({ t: "sifted", more, changed, share });
+};
+function sift() {
+  if (!sifting) again.port2.postMessage(null);
+  sifting = true;
 }
 
 const commands = {
+  // sift takes another filter.
+  sift({ text }) {
+    ask(`sift\t${text}`);
+    sift();
+  },
+
   canvas({ name, canvas }) {
     canvases[name] = { canvas, context: canvas.getContext("2d", { alpha: false, willReadFrequently: true }) };
   },
