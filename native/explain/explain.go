@@ -41,6 +41,8 @@ type Options struct {
 	Redact bool
 	// Version is Tideline's, for the page.
 	Version string
+	// Parts is what is read, where it is several texts; nil for one.
+	Parts *Parts
 
 	zipped bool // the file was packed by gzip
 }
@@ -157,6 +159,7 @@ type report struct {
 // failure is a reading, with what only a timeline knows beside it.
 type failure struct {
 	*analysis.Reading
+	file     string // of several texts, the one that it is in; "" of one
 	recorded *analysis.RecordedFailure
 	reruns   *verifier       // of the failure that ended the run
 	replays  *common.Reading // what replays of a dump came to; nil for none

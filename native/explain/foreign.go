@@ -38,6 +38,9 @@ func explainPasted(name string, kind ingest.Kind, r io.Reader, w io.Writer, o Op
 		dumps = rep.dumpsOf(text.Log)
 	}
 	rep.replayText(text, dumps, &o)
+	if !o.zipped {
+		rep.inParts(o.Parts)
+	}
 	return rep.write(w, o)
 }
 
@@ -87,11 +90,7 @@ func (rep *report) readingsText(w *bufio.Writer, width int) {
 		if i > 0 || len(rep.failures) > 0 {
 			fmt.Fprintln(w)
 		}
-		where := rep.name
-		if r.Line > 1 || len(rep.readings)+len(rep.failures) > 1 {
-			where += fmt.Sprintf(", line %d", r.Line)
-		}
-		fmt.Fprintf(w, "%s: %s\n\n", where, r.Name)
+		fmt.Fprintf(w, "%s: %s\n\n", rep.where(r.File, r.Line, len(rep.readings)+len(rep.failures) > 1), r.Name)
 		readingText(w, width, r)
 	}
 }

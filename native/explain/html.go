@@ -144,7 +144,7 @@ func (rep *report) html(w io.Writer, o *Options) error {
 		p.Findings = append(p.Findings, rep.found[i].card())
 	}
 	for _, n := range rep.notices {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d× from line %d: %s asked for %s at first in vain; no error by itself.", n.Count, n.Line, orUnnamed(n.Allocator), n.Requested.Text))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d× from %s: %s asked for %s at first in vain; no error by itself.", n.Count, lineOf(n.File, n.Line), orUnnamed(n.Allocator), n.Requested.Text))
 	}
 	if rep.cut != "" {
 		p.Notes = append(p.Notes, "Not all was read: "+rep.cut+".")
@@ -240,7 +240,7 @@ func (rep *report) place(i int) string {
 	case f.recorded != nil:
 		return "at " + duration(f.recorded.Time)
 	case f.Reading != nil && f.Line > 0:
-		return fmt.Sprintf("line %d", f.Line)
+		return lineOf(f.file, f.Line)
 	}
 	return ""
 }
@@ -251,7 +251,7 @@ func (rep *report) readingCard(r *common.Reading) card {
 		c.Title, c.Verdict = "What the file tells", r.Name
 	}
 	if r.Line > 0 {
-		c.Where = fmt.Sprintf("line %d", r.Line)
+		c.Where = lineOf(r.File, r.Line)
 	}
 	for _, row := range r.Rows {
 		if row.Value != "" {

@@ -122,6 +122,9 @@ func (f *failure) json(o *object) {
 		o.text("problem", f.recorded.Problem)
 		return
 	}
+	if f.file != "" {
+		o.text("file", f.file)
+	}
 	if f.Line > 0 {
 		o.integer("line", int64(f.Line))
 	}

@@ -21,6 +21,7 @@ func (rep *report) redact() {
 	rep.readings = slices.Clone(rep.readings)
 	for i, x := range rep.readings {
 		rep.readings[i] = r.Reading(x)
+		rep.readings[i].File = r.Name(redact.File, x.File)
 	}
 	if rep.run != nil {
 		rep.run = redactRun(r, rep.run)
@@ -35,6 +36,7 @@ func (rep *report) redact() {
 	rep.notices = slices.Clone(rep.notices)
 	for i := range rep.notices {
 		n := &rep.notices[i]
+		n.File = r.Name(redact.File, n.File)
 		n.Allocator, n.Requested.Text = r.Name(redact.Allocator, n.Allocator), r.Text(n.Requested.Text)
 	}
 	if rep.reruns != nil {
@@ -55,6 +57,7 @@ func redactRun(r *redact.Redactor, in *analysis.Summary) *analysis.Summary {
 }
 
 func (f *failure) redact(r *redact.Redactor, memo *trials) {
+	f.file = r.Name(redact.File, f.file)
 	f.leak, f.culprit = r.Text(f.leak), r.Name(redact.Op, f.culprit)
 	if f.replays != nil {
 		f.replays = r.Reading(f.replays)

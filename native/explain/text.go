@@ -41,7 +41,7 @@ func (rep *report) text(w *bufio.Writer, width int) {
 		if n.NotFailure {
 			what = "the caller can do without; not an error"
 		}
-		wrap(w, width, "", fmt.Sprintf("Also %d× from line %d: %s asked for %s (%s).", n.Count, n.Line, orUnnamed(n.Allocator), n.Requested.Text, what))
+		wrap(w, width, "", fmt.Sprintf("Also %d× from %s: %s asked for %s (%s).", n.Count, lineOf(n.File, n.Line), orUnnamed(n.Allocator), n.Requested.Text, what))
 	}
 	if rep.cut != "" {
 		wrap(w, width, "", "Note: "+rep.cut+".")
@@ -80,8 +80,8 @@ func (rep *report) heading(w *bufio.Writer, i int) {
 			// Events count from 0, people from 1.
 			where += fmt.Sprintf(", step %d (%d done)", f.recorded.Step+1, f.recorded.Step)
 		}
-	case f.Line > 1 || len(rep.failures) > 1:
-		where += fmt.Sprintf(", line %d", f.Line)
+	default:
+		where = rep.where(f.file, f.Line, len(rep.failures) > 1)
 	}
 	if f.Reading == nil {
 		fmt.Fprintf(w, "%s: out of memory\n", where)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/term"
 
@@ -51,26 +50,23 @@ func (x *explainCmd) Run(ctx context.Context, c *console) error {
 }
 
 func (x *explainCmd) explain(ctx context.Context, c *console, out io.Writer) error {
-	in, name := c.in, "standard input"
-	if x.File != "-" {
-		f, err := os.Open(x.File)
+	var list []explain.Part
+	for i, name := range append([]string{x.File}, x.More...) {
+		if name == "-" && i == 0 {
+			list = append(list, explain.Part{Name: "standard input", R: c.in})
+			continue
+		}
+		f, err := os.Open(name)
 		if err != nil {
-			return fmt.Errorf("open %s: %w", x.File, without(err))
+			return fmt.Errorf("open %s: %w", name, without(err))
 		}
 		defer func() { _ = f.Close() }() // it was only read
-		in, name = f, x.File
+		list = append(list, explain.Part{Name: name, R: f})
 	}
-	for _, more := range x.More {
-		f, err := os.Open(more)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", more, without(err))
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = io.MultiReader(in, strings.NewReader("\n"), f)
-		name += ", " + more
-	}
-	err := explain.Explain(name, in, out, explain.Options{
-		JSON: x.JSON, HTML: x.HTML != "", Redact: x.Redact, Version: version(), Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
+	in := explain.Join(list...)
+	err := explain.Explain(in.Name(), in, out, explain.Options{
+		Parts: in,
+		JSON:  x.JSON, HTML: x.HTML != "", Redact: x.Redact, Version: version(), Width: width(c), NoReruns: !x.Reruns, Profiler: x.Profiler, Stop: func() bool { return ctx.Err() != nil },
 	})
 	if _, ok := errors.AsType[*ingest.UnsupportedError](err); ok {
 		return elsewhere("explain", x.File, err)

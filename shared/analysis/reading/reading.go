@@ -11,6 +11,7 @@ package reading
 // Reading is one thing that an input tells: a failure, a table, a log.
 type Reading struct {
 	Kind string // such as "rmm-log"
+	File string // of several texts, the one that it is in; "" of one
 	Line int    // of the text where it begins, from 1; 0 when there are no lines
 	// Name is what the reading is about, in a word or two, for headings.
 	Name  string
@@ -97,6 +98,9 @@ func (r *Reading) All() Facts {
 func (r *Reading) AppendJSON(b []byte) []byte {
 	f := Facts{}
 	f.Text("kind", r.Kind)
+	if r.File != "" {
+		f.Text("file", r.File)
+	}
 	if r.Line > 0 {
 		f.Int("line", int64(r.Line))
 	}

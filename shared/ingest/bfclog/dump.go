@@ -13,7 +13,8 @@ type Log struct {
 // Notice is the short warning that an allocator prints for a failed attempt.
 // It is no error by itself: the caller may retry or do without.
 type Notice struct {
-	Line       int // first of them
+	File       string // of several texts, the one that it is in, where a report names them
+	Line       int    // first of them
 	Allocator  string
 	Requested  Size
 	NotFailure bool // the caller said that it can do without

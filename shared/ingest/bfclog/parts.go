@@ -51,7 +51,7 @@ func (p *parser) notice(r record, name string, q Request) {
 		}
 	}
 	if len(p.log.Notices) < maxNotices {
-		p.log.Notices = append(p.log.Notices, Notice{r.num, name, q.Size, q.NotFailure, 1})
+		p.log.Notices = append(p.log.Notices, Notice{Line: r.num, Allocator: name, Requested: q.Size, NotFailure: q.NotFailure, Count: 1})
 	}
 }
 
