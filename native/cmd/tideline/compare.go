@@ -11,44 +11,60 @@ import (
 )
 
 type diffCmd struct {
-	A    string `arg:"" help:"Timeline to compare from."`
-	B    string `arg:"" help:"Timeline to compare with."`
+	A    string `arg:"" help:"File to compare from: a timeline, or a snapshot, profile or log of another program."`
+	B    string `arg:"" help:"File to compare with."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// Run compares two timelines.
+// Run compares two inputs of any kind by what they tell of allocators.
 func (d *diffCmd) Run(c *console) error {
-	a, err := summaryOf(c, "diff", d.A)
+	a, err := sideOf(c, d.A)
 	if err != nil {
 		return err
 	}
-	b, err := summaryOf(c, "diff", d.B)
+	b, err := sideOf(c, d.B)
 	if err != nil {
+		return err
+	}
+	if err := compatible(a, b); err != nil {
 		return err
 	}
 	if !d.JSON {
-		c.say("A is %s, B is %s.\n", d.A, d.B)
+		c.say("A is %s, B is %s.\n", a, b)
 	}
-	return compare(a, b).print(c, d.JSON, [3]string{"A", "B", "B − A"})
+	x := compare(a.sums, b.sums)
+	if !a.ours() || !b.ours() {
+		x.withoutNothing()
+	}
+	x.compareHolders(a, b)
+	return x.print(c, d.JSON, [3]string{"A", "B", "B − A"})
 }
 
 // summaryOf reads a whole timeline for a verb.
 func summaryOf(c *console, verb, name string) (*analysis.Summary, error) {
-	in, err := openTimeline(verb, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = in.file.Close() }() // it was only read
 	var t *analysis.Timeline
-	err = in.replay(func(strs *event.Strings) event.Sink {
+	_, err := readWhole(c, verb, name, func(strs *event.Strings) event.Sink {
 		t = analysis.NewTimeline(strs)
 		return t
 	})
 	if err != nil {
 		return nil, err
 	}
-	in.printDamage(c)
 	return t.Summary(), nil
+}
+
+// readWhole gives all events of a file to a sink.
+func readWhole(c *console, verb, name string, sink func(*event.Strings) event.Sink) (*input, error) {
+	in, err := openTimeline(verb, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.file.Close() }() // it was only read
+	if err := in.replay(sink); err != nil {
+		return nil, err
+	}
+	in.printDamage(c)
+	return in, nil
 }
 
 // comparison is two runs side by side.
@@ -59,6 +75,9 @@ type comparison struct {
 	EndB    string          `json:"end_b"`
 	OOMA    int             `json:"out_of_memory_a"` // how many requests failed
 	OOMB    int             `json:"out_of_memory_b"`
+	// Holders are compared by diff alone.
+	Holders []comparedHolders `json:"holders,omitempty"`
+	Untold  []untold          `json:"untold,omitempty"`
 }
 
 type settingChange struct {
@@ -202,7 +221,9 @@ func (x *comparison) print(c *console, asJSON bool, words [3]string) error {
 	}
 	var t table
 	t.row("", words[0], words[1], words[2])
-	t.row("ended", x.EndA, x.EndB, "")
+	if x.EndA != "" || x.EndB != "" {
+		t.row("ended", x.EndA, x.EndB, "")
+	}
 	for _, r := range x.Rows {
 		switch r.Unit {
 		case "bytes":
@@ -215,6 +236,12 @@ func (x *comparison) print(c *console, asJSON bool, words [3]string) error {
 	}
 	t.row("requests out of memory", fmt.Sprint(x.OOMA), fmt.Sprint(x.OOMB), signed(func(n int64) string { return fmt.Sprint(n) }, int64(x.OOMB-x.OOMA)))
 	t.print(c)
+	for _, u := range x.Untold {
+		c.say("%s tells nothing of %s: its zeros are unknown.\n", u.By, u.Allocator)
+	}
+	for i := range x.Holders {
+		x.Holders[i].print(c, words)
+	}
 	return nil
 }
 
