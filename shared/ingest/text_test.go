@@ -75,7 +75,7 @@ var wordings = []struct {
 	{
 		"refused", "Cannot assign a device for operation 'aux/Adam_1': Could not satisfy explicit device specification '/device:GPU:0' because no supported kernel for GPU devices is available.\nColocation Debug Info:\nColocation group had the following types and devices: \nSwitch: GPU CPU \nL2Loss: CPU \n",
 		"tf-placement", "placement_refused",
-		map[string]string{"types_without_gpu_kernel": `["L2Loss"]`, "refused": `[{"op":"aux/Adam_1","wanted":"GPU:0","line":1,"no_kernel_for":"GPU","no_device":false}]`},
+		map[string]string{"types_without_gpu_kernel": `["L2Loss"]`, "refused": `[{"op":"aux/Adam_1","wanted":"GPU:0","line":1,"no_kernel_for":"GPU","no_device":false,"group_on":null}]`},
 	},
 	// PyTorch
 	{

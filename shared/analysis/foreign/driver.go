@@ -58,10 +58,10 @@ func driverReading(x *driverlog.Report) *reading.Reading {
 	f.Bool("truncated", false)
 	full := x.Context || x.Free.Known && (x.Free.Hi < startFree || x.Total.Known && x.Free.Hi < x.Total.Lo/startPart)
 	if x.Total.Known {
-		r.Row("device", x.Total.Text)
+		r.Row("device", bfclog.Spaced(x.Total.Text))
 	}
 	if x.Free.Known {
-		r.Row("free at the start", x.Free.Text)
+		r.Row("free at the start", bfclog.Spaced(x.Free.Text))
 	}
 	if x.Promised.Known {
 		r.Row("taken for its own", event.FormatBytes(x.Promised.N))
@@ -76,7 +76,7 @@ func driverReading(x *driverlog.Report) *reading.Reading {
 		r.Why = "The driver could not even make its context: the device was full before the program began."
 	case full:
 		r.Verdict = "device_already_full"
-		r.Why = fmt.Sprintf("Only %s of the device were free at the start: it was full before the program began.", x.Free.Text)
+		r.Why = fmt.Sprintf("Only %s of the device were free at the start: it was full before the program began.", bfclog.Spaced(x.Free.Text))
 	default:
 		r.Verdict = "device_refused_shared_card"
 		r.Why = "The driver refused what the allocator had counted on when it started, so something else on the card has taken it since."

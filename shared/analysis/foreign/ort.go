@@ -177,7 +177,7 @@ func ortFailure(x *ortlog.Failure, a *ortlog.Arena) *reading.Reading {
 	switch {
 	case nonsenseSize:
 		r.Verdict = string(analysis.NotMemory)
-		r.Why = fmt.Sprintf("No device will ever have %s.", bfclog.Human(max(0, x.Requested)))
+		r.Why = fmt.Sprintf("No device will ever have %s.", bfclog.Spaced(bfclog.Human(max(0, x.Requested))))
 		if plausible(hi) && plausible(lo) {
 			r.Why += fmt.Sprintf(" Bit for bit the size is the two 32-bit floats %g and %g: tensor data was taken for a size.", hi, lo)
 		}

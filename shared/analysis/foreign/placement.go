@@ -127,6 +127,7 @@ func placementFacts(f *reading.Facts, rep *placelog.Report, all []elsewhere, gpu
 		o.Int("line", int64(x.Line))
 		o.Text("no_kernel_for", x.NoKernel)
 		o.Bool("no_device", x.NoDevice)
+		o.Text("group_on", x.Group)
 		refused = append(refused, reading.Object(o))
 	}
 	f.Set("refused", reading.List(refused...))
@@ -199,6 +200,8 @@ func refusedFor(x *placelog.Refusal) string {
 		return ", no kernel for " + x.NoKernel
 	case x.NoDevice:
 		return ", no such device"
+	case x.Group != "":
+		return ", its group must be on " + x.Group
 	default:
 		return ""
 	}

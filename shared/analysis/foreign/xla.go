@@ -306,12 +306,12 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
 		{"lost to packing", x.Stats.TotalFragmentation},
 	} {
 		if p.text != "" {
-			r.Row(p.label, p.text)
+			r.Row(p.label, bfclog.Spaced(p.text))
 		}
 	}
 	for i := range min(len(x.Buffers), 3) {
 		b := &x.Buffers[i]
-		r.Row(fmt.Sprintf("buffer %d", b.Index), strings.TrimSpace(b.Size+" "+b.Shape))
+		r.Row(fmt.Sprintf("buffer %d", b.Index), strings.TrimSpace(bfclog.Spaced(b.Size)+" "+b.Shape))
 	}
 }
 

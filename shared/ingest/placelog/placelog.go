@@ -274,6 +274,9 @@ func (p *Parser) refusal(num int, s string) bool {
 		x.NoKernel = kind
 	}
 	x.NoDevice = strings.Contains(rest, "no devices matching") || strings.Contains(rest, "available devices are") || strings.Contains(rest, "not a valid device")
+	if want, ok := lines.Between(rest, "required incompatible device '", "' "); ok && len(want) < maxName {
+		x.Group = short(want)
+	}
 	for i := range p.rep.Refused {
 		if o := &p.rep.Refused[i]; o.Op == x.Op && o.Wanted == x.Wanted {
 			return true

@@ -38,6 +38,7 @@ Colocation members, user-requested devices, and framework assigned devices, if a
 Registered kernels:
 Cannot assign a device for operation MatMul: {{node MatMul}}was explicitly assigned to /device:GPU:1 but available devices are [ /job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device specification refers to a valid device.
 Cannot assign a device to node 'a': Could not satisfy explicit device specification '/gpu:3'
+Cannot assign a device to node 'u/SparseApply': Could not satisfy explicit device specification '' because the node was colocated with a group of nodes that required incompatible device '/job:localhost/replica:0/task:0/GPU:0'
 `
 
 func read(t *testing.T, s string) *Report {
@@ -72,9 +73,10 @@ func TestEager(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := read(t, refused)
 	want := []Refusal{
-		{"aux/weights/Adam_1", "GPU:0", 1, "GPU", false}, {"MatMul", "GPU:1", 15, "", true}, {"a", "GPU:3", 16, "", false},
+		{"aux/weights/Adam_1", "GPU:0", 1, "GPU", false, ""}, {"MatMul", "GPU:1", 15, "", true, ""}, {"a", "GPU:3", 16, "", false, ""},
+		{"u/SparseApply", "", 17, "", false, "GPU:0"},
 	}
-	if !slices.Equal(r.Refused, want) || r.Refuses != 3 || !slices.Equal(r.NoGPU, []string{"L2Loss", "Identity"}) {
+	if !slices.Equal(r.Refused, want) || r.Refuses != 4 || !slices.Equal(r.NoGPU, []string{"L2Loss", "Identity"}) {
 		t.Errorf("%+v", r)
 	}
 	if r.Held("aux/weights/Initializer") != "L2Loss" || r.Held("MatMul") != "" {

@@ -57,6 +57,7 @@ type Refusal struct {
 	Line       int
 	NoKernel   string // the kind of device that there is no kernel for; "" for none
 	NoDevice   bool   // there is no such device
+	Group      string // the device that its group requires; "" for none
 }
 
 // GPU says whether a device's name is of a GPU.
