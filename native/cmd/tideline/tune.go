@@ -58,6 +58,14 @@ func (r *replayCmd) tune(ctx context.Context, c *console) error {
 	return nil
 }
 
+// searched adds to a start what it means for a smallest limit.
+func searched(start string) string {
+	if strings.Contains(start, "given back") {
+		start += " A limit must hold that state, the idle parts too, while it is built up; --start fresh asks what the requests alone need."
+	}
+	return start
+}
+
 func isVersion(text string) bool {
 	_, _, ok := kinds.ParseVersion(text)
 	return ok
@@ -225,7 +233,7 @@ func rowOf(o *tune.Outcome) bestRow {
 
 func (x *bestReport) print(c *console) {
 	c.say("%s through %s: %s, at most %s wanted at once\n", x.Requests, x.Allocator, count(x.Allocations, "allocation"), size(x.Floor))
-	printStart(c, x.Start)
+	printStart(c, searched(x.Start))
 	improved := len(x.Best.Settings) > 0
 	var tab table
 	line := func(title string, show func(r *bestRow) string) {
@@ -378,7 +386,7 @@ func limitsSummary(q *remedy.Requests, entries []contest.Entry, o tune.Options) 
 
 func (x *limitsReport) print(c *console) {
 	c.say("%s: %s, at most %s wanted at once\n", x.Allocator, count(x.Allocations, "allocation"), size(x.Floor))
-	printStart(c, x.Start)
+	printStart(c, searched(x.Start))
 	if len(x.Rows) == 1 && x.Rows[0].Limit > 0 {
 		r := &x.Rows[0]
 		c.say("%s serves them from a limit of %s on, %s above that.\n%s.\n", r.title, size(r.Limit), size(r.Above), sentence(r.Text))
