@@ -52,18 +52,19 @@ func (q *Part) Advance(n int) (more bool) {
 	end := min(p.inUse.n, q.taken+n)
 	for ; q.taken < end; q.taken++ {
 		c := p.inUse.extra(q.taken)
-		was := q.now
+		before := q.now
+		var some bool
 		switch i := int(c >> didBits); c & didMask {
 		case didAlloc:
-			q.take(i, 1)
+			some = q.take(i, 1)
 		case didFree:
-			q.take(i, -1)
+			some = q.take(i, -1)
 		default:
-			q.take(int(p.forwards.at(0, i)), -1)
-			q.take(int(p.forwards.at(1, i)), 1)
+			some = q.take(int(p.forwards.at(0, i)), -1)
+			some = q.take(int(p.forwards.at(1, i)), 1) || some
 		}
-		if q.now != was {
-			q.push(&was)
+		if some {
+			q.push(&before)
 		}
 		if (q.taken+1)&(tilePoints-1) == 0 {
 			q.tiles.close()
@@ -72,29 +73,31 @@ func (q *Part) Advance(n int) (more bool) {
 	return end < p.inUse.n
 }
 
-func (q *Part) push(was *Categories) {
+// push makes a point of what changed, and before it a mark where one is due.
+func (q *Part) push(before *Categories) {
 	if q.inUse.n&(markEvery-1) == 0 {
 		k := q.marks.add()
-		for c, n := range was {
+		for c, n := range before {
 			q.marks.open[k+c*q.marks.stride] = n
 		}
 	}
 	q.inUse.push(q.pool.inUse.time(q.taken), q.now.Total(), int64(q.taken))
 }
 
-// take adds allocation i, or takes it away with sign -1.
-func (q *Part) take(i int, sign int64) {
+// take adds allocation i, or takes it away with sign -1, if it passes.
+func (q *Part) take(i int, sign int64) (passes bool) {
 	row := q.pool.allocs.row(i)
-	passes := q.passes(&row)
-	if !passes && sign < 0 {
-		return
+	passes = q.passes(&row)
+	// Cells are as wide as the pool's at every moment, whatever passes.
+	grows := sign > 0 && q.tiles.shift != q.pool.tiles.shift
+	if !passes && !grows {
+		return false
 	}
 	size, category := row.at(sizeCol), int(row.at(kindCol)&0xff)
 	if r := row.at(regionCol); r >= 0 {
 		g := &q.pool.regions[r]
 		at := int64(uint64(row.at(addrCol)) - g.Address)
 		if placed := min(size, g.Size-at); placed > 0 {
-			// Cells are as wide as the pool's at every moment.
 			q.tiles.cover(g.Offset + at + placed)
 			if passes {
 				q.tiles.add(g.Offset+at, placed, category, sign)
@@ -104,6 +107,7 @@ func (q *Part) take(i int, sign int64) {
 	if passes {
 		q.now[category] += sign * size
 	}
+	return passes
 }
 
 func (q *Part) passes(row *row) bool {

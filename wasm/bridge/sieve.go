@@ -24,7 +24,7 @@ type sieve struct {
 const (
 	sliceTime  = 5 * time.Millisecond
 	slicePiece = 256 // changes between two looks at the clock
-	tellEvery  = 120 * time.Millisecond
+	tellEvery  = 200 * time.Millisecond
 )
 
 // sift takes another filter.
