@@ -46,7 +46,9 @@ func TestATimelineOfAnotherProgramIsReplayed(t *testing.T) {
 // Runs of our own are rerun, and what was made of a dump has no history.
 func TestOtherTimelinesAreNotReplayed(t *testing.T) {
 	facts := func(kind event.Kind, f ...event.Field) func(*event.Strings) event.Event {
-		return func(s *event.Strings) event.Event { return event.Event{Kind: kind, Text: s.ID(event.Fields(f).Encode())} }
+		return func(s *event.Strings) event.Event {
+			return event.Event{Kind: kind, Text: s.ID(event.Fields(f).Encode())}
+		}
 	}
 	for name, first := range map[string]func(*event.Strings) event.Event{
 		"our own": facts(event.Settings, event.Field{Key: "model", Value: "mlp"}, event.Field{Key: "batch", Value: "8"}),

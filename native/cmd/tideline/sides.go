@@ -114,7 +114,7 @@ const unknownHolder = "no op or stack is known"
 // compareHolders puts who holds each allocator's memory side by side.
 func (x *comparison) compareHolders(a, b *side) {
 	for _, p := range allocatorPairs(a.sums, b.sums) {
-		if silent := p.silent(); silent != "" && !(a.ours() && b.ours()) {
+		if silent := p.silent(); silent != "" && (!a.ours() || !b.ours()) {
 			x.Untold = append(x.Untold, untold{p.name(), silent})
 			continue
 		}

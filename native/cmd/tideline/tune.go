@@ -267,10 +267,6 @@ func (x *bestReport) print(c *console) {
 	line(under+"out of memory", at(func(r *bestRow) string { return fmt.Sprint(r.OutOfMemory) }))
 	line(under+"driver calls", at(func(r *bestRow) string { return fmt.Sprint(r.DriverCalls) }))
 	tab.print(c)
-	newest := ""
-	for _, n := range x.Since {
-		newest += fmt.Sprintf("  (%s: since PyTorch %s)\n", n.Option, n.Release)
-	}
 	if !improved {
 		c.say("\nThe default is best: %s.\n", x.Scope)
 	} else {
@@ -278,7 +274,9 @@ func (x *bestReport) print(c *console) {
 		for _, w := range x.Written {
 			c.say("  %s\n", w)
 		}
-		c.say("%s", newest)
+		for _, n := range x.Since {
+			c.say("  (%s: since PyTorch %s)\n", n.Option, n.Release)
+		}
 		for _, s := range x.Best.Settings {
 			if strings.HasPrefix(s, "garbage_collection_threshold") {
 				c.say("  and torch.cuda.set_per_process_memory_fraction: without a limit below the card's\n  memory PyTorch collects nothing\n")
