@@ -109,6 +109,9 @@ func (rep *report) inParts(p *Parts) {
 	if p == nil || len(p.list) < 2 {
 		return
 	}
+	if len(rep.readings) == 1 && len(rep.failures) == 0 && rep.readings[0].Kind == "nvidia-smi" {
+		return // of both tables together
+	}
 	for i := range rep.failures {
 		f := &rep.failures[i]
 		if f.Reading != nil && f.Line > 0 {

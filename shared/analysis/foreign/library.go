@@ -318,7 +318,9 @@ func (l *told) judge(r *reading.Reading) {
 		r.Open = r.Open[:len(r.Open)-1]
 		r.Why += fmt.Sprintf(" It was %s.", event.FormatBytes(l.list[i].Bytes))
 	}
-	if l.pool < 0 {
+	if l.pool < 0 && l.start != nil && l.start.Free.Known {
+		r.Open = append(r.Open, "What the framework's pool took of it is not in the text; without a setting it takes nearly all that is free.")
+	} else if l.pool < 0 {
 		r.Open = append(r.Open, "The state of the device's memory is not in the text; the lines before would tell: what was free at the start, and an allocator's dump.")
 	}
 	l.next(r, lib)

@@ -194,6 +194,14 @@ func onto(device string) string {
 	return " on " + device
 }
 
+// where is the device that was asked for, in a sentence.
+func where(device string) string {
+	if device == "" {
+		return " anywhere"
+	}
+	return onto(device)
+}
+
 func refusedFor(x *placelog.Refusal) string {
 	switch {
 	case x.NoKernel != "":
@@ -228,12 +236,16 @@ func placementVerdict(r *reading.Reading, rep *placelog.Report, odd []elsewhere,
 	case rep.Refuses > 0:
 		x := &rep.Refused[0]
 		r.Verdict = "placement_refused"
-		r.Why = fmt.Sprintf("%s could not be put%s%s.", x.Op, onto(x.Wanted), refusedFor(x))
+		r.Why = fmt.Sprintf("%s could not be put%s%s.", x.Op, where(x.Wanted), refusedFor(x))
 		switch {
 		case x.NoDevice:
 			r.Next = append(r.Next, "See which devices the program has (tf.config.list_physical_devices()), and name one of them.")
 		case len(rep.NoGPU) > 0:
 			r.Why += fmt.Sprintf(" In its group, which must share a device, these have no kernel for a GPU: %s.", strings.Join(rep.NoGPU[:min(len(rep.NoGPU), mostNamed)], ", "))
+		}
+		if x.Group != "" {
+			r.Next = append(r.Next, "Make the variables of the group on the CPU (tf.device('/CPU:0') around them): where they are, all of the group must be.")
+			break
 		}
 		r.Next = append(r.Next, "Put the op on the CPU with tf.device, or allow soft placement (tf.config.set_soft_device_placement(True)), which does so by itself; each step then copies what it needs and gives.")
 	case gpu == 0 && host > 0:
