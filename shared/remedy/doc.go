@@ -21,7 +21,8 @@
 // Two ways to build a state up prove more than one: where something is assumed,
 // a setting serves only if it does so however the state came about, of the ways
 // that are tried. Even so it may not have served the program, whose history the
-// input does not hold; and what is not said to serve may serve all the same.
+// input does not hold: on made programs of which only the dump is shown, a test
+// holds it to four in five. What is not said to serve may serve all the same.
 //
 // Work is bounded by a number of calls (Options.Budget). The package is pure:
 // the command and the browser run it.
