@@ -57,14 +57,14 @@ func (p *palette) use(t *Theme) {
 		}
 		// A cell with little in it still shows that it is not free.
 		full := float64(c.Fill()) / 15
-		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+0.7*full).pixel()
+		p.cell[i] = t.Hole.Mix(t.Category[c.Category()], 0.3+float64(0.7*full)).pixel()
 		// One that passes must not be taken for one that does not.
 		match := t.Category[c.Category()]
 		if c.Category() == event.Unknown {
 			match = t.Match
 		}
-		p.partCell[i] = t.Hole.Mix(match, 0.6+0.4*full).pixel()
+		p.partCell[i] = t.Hole.Mix(match, 0.6+float64(0.4*full)).pixel()
 		grey := t.Category[c.Category()].Mix(t.Category[event.Unknown], 0.55)
-		p.dimCell[i] = t.Hole.Mix(grey, dimmed*(0.4+0.6*full)).pixel()
+		p.dimCell[i] = t.Hole.Mix(grey, dimmed*(0.4+float64(0.6*full))).pixel()
 	}
 }
