@@ -39,7 +39,7 @@ var cold = []string{
 	"tideline/shared/device", "tideline/shared/exec", "tideline/shared/fit", "tideline/shared/ingest/bfclog", "tideline/shared/launch", "tideline/shared/pipeline", "tideline/shared/place",
 	"tideline/shared/program", "tideline/shared/rewrite", "tideline/shared/zoo", "tideline/wasm/bridge", "tideline/wasm/rerun",
 	"tideline/protocol/timeline/text", "tideline/shared/analysis/foreign", "tideline/shared/analysis/profiler", "tideline/shared/analysis/reading",
-	"tideline/shared/ingest", "tideline/shared/ingest/driverlog", "tideline/shared/ingest/ortlog", "tideline/shared/ingest/smilog",
+	"tideline/shared/ingest", "tideline/shared/ingest/driverlog", "tideline/shared/ingest/liblog", "tideline/shared/ingest/ortlog", "tideline/shared/ingest/placelog", "tideline/shared/ingest/smilog",
 	"tideline/shared/ingest/steplog", "tideline/shared/ingest/torchlog", "tideline/shared/ingest/xlalog", "tideline/shared/remedy", "tideline/wasm/reader",
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Part is one of several texts that belong together, such as both tables of
@@ -33,14 +34,11 @@ func Join(list ...Part) *Parts { return &Parts{list: list} }
 
 // Name lists the names.
 func (p *Parts) Name() string {
-	s := ""
+	names := make([]string, len(p.list))
 	for i, x := range p.list {
-		if i > 0 {
-			s += ", "
-		}
-		s += x.Name
+		names[i] = x.Name
 	}
-	return s
+	return strings.Join(names, ", ")
 }
 
 // Read implements io.Reader.

@@ -72,16 +72,15 @@ func (rep *report) rest(w *bufio.Writer, width int) {
 
 func (rep *report) heading(w *bufio.Writer, i int) {
 	f := &rep.failures[i]
-	where := rep.name
-	switch {
-	case f.recorded != nil:
+	var where string
+	if f.recorded == nil {
+		where = rep.where(f.file, f.Line, len(rep.failures) > 1)
+	} else {
 		where = "At " + duration(f.recorded.Time)
 		if f.recorded.Step >= 0 {
 			// Events count from 0, people from 1.
 			where += fmt.Sprintf(", step %d (%d done)", f.recorded.Step+1, f.recorded.Step)
 		}
-	default:
-		where = rep.where(f.file, f.Line, len(rep.failures) > 1)
 	}
 	if f.Reading == nil {
 		fmt.Fprintf(w, "%s: out of memory\n", where)

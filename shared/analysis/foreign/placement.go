@@ -153,13 +153,12 @@ func placementRows(r *reading.Reading, rep *placelog.Report, odd []elsewhere) {
 		list := slices.Clone(d.Types)
 		slices.SortStableFunc(list, func(a, b placelog.Type) int { return cmp.Compare(b.Count, a.Count) })
 		words := counted(d.Ops, "op")
+		var most []string
 		for k := range min(len(list), mostNamed) {
-			if k == 0 {
-				words += ": "
-			} else {
-				words += ", "
-			}
-			words += strconv.Itoa(list[k].Count) + " " + list[k].Name
+			most = append(most, strconv.Itoa(list[k].Count)+" "+list[k].Name)
+		}
+		if len(most) > 0 {
+			words += ": " + strings.Join(most, ", ")
 		}
 		if n := len(list) - mostNamed; n > 0 {
 			words += fmt.Sprintf(" and %d types more", n)

@@ -73,7 +73,9 @@ func TestEager(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := read(t, refused)
 	want := []Refusal{
-		{"aux/weights/Adam_1", "GPU:0", 1, "GPU", false, ""}, {"MatMul", "GPU:1", 15, "", true, ""}, {"a", "GPU:3", 16, "", false, ""},
+		{"aux/weights/Adam_1", "GPU:0", 1, "GPU", false, ""},
+		{"MatMul", "GPU:1", 15, "", true, ""},
+		{"a", "GPU:3", 16, "", false, ""},
 		{"u/SparseApply", "", 17, "", false, "GPU:0"},
 	}
 	if !slices.Equal(r.Refused, want) || r.Refuses != 4 || !slices.Equal(r.NoGPU, []string{"L2Loss", "Identity"}) {
