@@ -47,6 +47,12 @@ func (a *Allocator) findExpandable(q *ask) uint32 {
 			return h
 		}
 	}
+	if size, _ := a.reservationSize(q.arena.pool); a.total == 0 && q.rounded > size {
+		// More than is ever set aside. Where the device is known its memory ends
+		// before the addresses do.
+		a.obs.RegionRefused(q.rounded)
+		return none
+	}
 	return a.reserve(q.arena)
 }
 
