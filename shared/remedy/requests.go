@@ -1,6 +1,7 @@
 package remedy
 
 import (
+	"errors"
 	"fmt"
 
 	"tideline/protocol/event"
@@ -63,8 +64,14 @@ func RequestsOf(in *ingest.Input, x *contest.Trace, fresh bool, o Options) (*Req
 			}
 		}
 	}
+	if x.Allocs == 0 && in.Text != nil {
+		return nil, fmt.Errorf("%w: it tells of a request that failed and of no other", ErrNoRequests)
+	}
 	return &Requests{Own: x, Others: x}, nil
 }
+
+// ErrNoRequests says that an input holds nothing that could be replayed.
+var ErrNoRequests = errors.New("there are no requests to replay")
 
 func ofSnapshot(s *snapshot.Snapshot, x *contest.Trace, fresh bool, o Options) *Requests {
 	r := &Requests{Own: x, Others: x}
@@ -114,12 +121,13 @@ func ofSnapshot(s *snapshot.Snapshot, x *contest.Trace, fresh bool, o Options) *
 
 func ofDump(d *bfclog.Dump, x *contest.Trace, fresh bool, o Options) (*Requests, error) {
 	t := bestFit{d: d, r: analysis.FromDump(d), work: o.work()}
+	_, counted, _ := d.SummaryTotals()
 	if !t.replayable() {
 		_, listed, _, _ := d.Listed()
 		cut := &CutError{Allocator: x.Name, Listed: listed, InUse: max(0, d.InUse.N)}
 		switch {
-		case t.out.Replayed == "": // not the list, but the request or the limit is missing
-			return &Requests{Own: x, Others: x, Start: "Fresh: the dump's chunks in use are asked for, then what failed."}, nil
+		case d.ListComplete: // the request or the limit is missing
+			return &Requests{Own: x, Others: x, Start: "Fresh: the chunks in use that the dump lists, " + event.FormatBytes(listed) + ", are asked for, and then what failed."}, nil
 		case !fresh:
 			return nil, cut
 		}
@@ -135,7 +143,7 @@ func ofDump(d *bfclog.Dump, x *contest.Trace, fresh bool, o Options) (*Requests,
 	}
 	_, listed, _, listedFree := d.Listed()
 	if !d.ListComplete {
-		_, listed, _ = d.SummaryTotals()
+		listed = counted
 	}
 	r := &Requests{Own: t.headed(t.placed(), x), Start: "The state of the dump, " + event.FormatBytes(listed) + " in use, and then the request that failed: "}
 	r.Others = r.Own
@@ -170,6 +178,11 @@ func (t *bestFit) baselineOnly() bool {
 
 // headed is a layout as a trace in place of another.
 func (t *bestFit) headed(how layout, x *contest.Trace) *contest.Trace {
+	if !t.d.ListComplete { // the events told fewer chunks than the summary counts
+		head := *x
+		head.Limit = t.capacity
+		return t.sequence(how).trace(&head)
+	}
 	y := startingAt(t.sequence(how), x, t.capacity)
 	y.Allocs = x.Allocs // not the pieces
 	return y

@@ -135,3 +135,29 @@ func TestAHistoryNeedsNoStart(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 }
+
+// A dump whose summary alone is whole is replayed by it, whatever chunks are
+// listed beside; one of which neither is whole is cut.
+func TestADumpIsReplayedByItsSummary(t *testing.T) {
+	in, x := example(t, "host-pool.log")
+	q, err := RequestsOf(in, x, false, Options{})
+	if err != nil || q.Own.Allocs != 16 || q.Own.Floor < 63<<30 || !strings.Contains(q.Start, "as the summary has them") {
+		t.Errorf("%+v, %v", q, err)
+	}
+	for _, name := range []string{"cut.log", "growth-refused.log", "limit-55-mb.log"} {
+		in, x := example(t, name)
+		if q, err := RequestsOf(in, x, false, Options{}); q != nil || !strings.Contains(err.Error(), "is cut: it lists") {
+			t.Errorf("%s: %+v, %v", name, q, err)
+		}
+	}
+}
+
+// A message of one failed request holds nothing to replay.
+func TestAMessageAloneIsNotReplayed(t *testing.T) {
+	for _, name := range []string{"torch-absurd.txt", "others-hold.txt", "jax-dot.log"} {
+		in, x := example(t, name)
+		if q, err := RequestsOf(in, x, false, Options{}); q != nil || !errors.Is(err, ErrNoRequests) {
+			t.Errorf("%s: %+v, %v", name, q, err)
+		}
+	}
+}
