@@ -179,6 +179,7 @@ func training(n int) string {
 
 // FuzzSieve holds it for any text.
 func FuzzSieve(f *testing.F) {
+	f.Add("Found device 0 with properties\nfreeMemory: 1.00GiB\ncreated device:GPU:0 with 9 MB memory")
 	for _, w := range wordings {
 		f.Add(w.text)
 		f.Add(w.text + "\n" + training(3) + w.text)
