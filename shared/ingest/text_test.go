@@ -115,6 +115,30 @@ var wordings = []struct {
 		map[string]string{"other_processes_gib": "null", "this_process_gib": "20"},
 	},
 	{
+		"this program, named by its number outside of the container",
+		container,
+		"pytorch-oom-message", "full",
+		map[string]string{"this_process_id": "3021", "this_process_gib": "7.8", "other_process_ids": "null", "other_processes_total_gib": "null"},
+	},
+	{
+		"this program and another, in a container",
+		strings.Replace(strings.Replace(container, "3021 has 7.80 GiB", "3021 has 3.80 GiB", 1), "memory in use. Of the allocated memory 7.20", "memory in use. Process 44 has 4.00 GiB memory in use. Of the allocated memory 3.20", 1),
+		"pytorch-oom-message", "other_process",
+		map[string]string{"this_process_id": "3021", "other_process_ids": "[44]", "other_processes_total_gib": "4"},
+	},
+	{
+		"another process as large as this one, and room for both",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 15.00 GiB of which 1.00 GiB is free. Process 3021 has 7.00 GiB memory in use. Of the allocated memory 6.40 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+		"pytorch-oom-message", "other_process",
+		map[string]string{"this_process_id": "null", "other_process_ids": "[3021]"},
+	},
+	{
+		"nearly full, the rest in pieces",
+		strings.Replace(container, "Process 3021 has", "Including non-PyTorch memory, this process has", 1),
+		"pytorch-oom-message", "full",
+		map[string]string{"this_process_id": "null"},
+	},
+	{
 		"HIP, wrapped within words",
 		"[rank0]: torch.OutOfMemoryError: HIP out of memory. Tried to allo\n[rank0]: cate 8.00 GiB. GPU 3 has a total capacity of 63.9\n[rank0]: 8 GiB of which 2.00 GiB is free. Of the allocated memory 61.00 Gi\n[rank0]: B is allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallo\n[rank0]: cated.\n",
 		"pytorch-oom-message", "full",
@@ -273,6 +297,9 @@ var wordings = []struct {
 	},
 }
 
+// container is the message of a program that cannot know its own number.
+const container = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 MiB. GPU 0 has a total capacity of 7.92 GiB of which 110.12 MiB is free. Process 3021 has 7.80 GiB memory in use. Of the allocated memory 7.20 GiB is allocated by PyTorch, and 210.30 MiB is reserved by PyTorch but unallocated."
+
 const table = `|===========================================================================|
 |                  PyTorch CUDA memory summary, device ID 0                 |
 |---------------------------------------------------------------------------|
@@ -322,6 +349,53 @@ func TestWordings(t *testing.T) {
 			}
 			checkReading(t, all[0], c.kind, c.verdict, c.facts)
 		})
+	}
+}
+
+// What a message advises, and says besides, follows from what it tells.
+func TestWordsOfPyTorch(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, secondary string
+		has, lacks      []string
+	}{
+		"a container": {
+			container, "fragmented",
+			[]string{"Process 3021 is most likely this program itself", "91 % of what PyTorch may use is allocated", "process 3021, this program", "96.42 MiB would remain"},
+			[]string{"held by other", "Free the card", "private pools"},
+		},
+		"in pieces, without private pools": {
+			"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has 14.90 GiB memory in use. Of the allocated memory 8.00 GiB is allocated by PyTorch, and 6.40 GiB is reserved by PyTorch but unallocated.", "",
+			[]string{"Free the cache between phases."},
+			[]string{"private pools"},
+		},
+		"others named": {
+			"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 MiB. GPU 0 has a total capacity of 79.19 GiB of which 679.38 MiB is free. Including non-PyTorch memory, this process has 72.66 GiB memory in use. Process 11111 has 3.66 GiB memory in use. Process 22222 has 2.02 GiB memory in use. Of the allocated memory 71.60 GiB is allocated by PyTorch, with 2.98 GiB allocated in private pools (e.g., CUDA Graphs), and 1.35 GiB is reserved by PyTorch but unallocated.", "full",
+			[]string{"5.68 GiB are held by other processes", "held by other processes 5.68 GiB", "leaves (5.58 GiB)"},
+			[]string{"held outside of PyTorch"},
+		},
+	} {
+		text, err := ReadText(name, strings.NewReader(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := text.All()[0]
+		all := r.Why + "\n" + strings.Join(r.Next, "\n") + "\n" + strings.Join(r.Open, "\n")
+		for _, row := range r.Rows {
+			all += "\n" + row.Label + " " + row.Value
+		}
+		if r.Secondary != c.secondary {
+			t.Errorf("%s: beside it %q, want %q", name, r.Secondary, c.secondary)
+		}
+		for _, s := range c.has {
+			if !strings.Contains(all, s) {
+				t.Errorf("%s: no %q in\n%s", name, s, all)
+			}
+		}
+		for _, s := range c.lacks {
+			if strings.Contains(all, s) {
+				t.Errorf("%s: %q in\n%s", name, s, all)
+			}
+		}
 	}
 }
 

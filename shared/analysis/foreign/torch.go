@@ -49,7 +49,10 @@ type torchState struct {
 	idle     figure  // reserved, not allocated
 	reserved figure
 	outside  figure // capacity - free - reserved
-	others   figure // held by named processes
+	this     figure // all that this process holds, as told or by the accounts
+	self     int64  // the process named that is this one, -1 when none is
+	named    []torchlog.Process
+	others   figure // held by named processes that are not this one
 	paged    bool   // more allocated than the card has
 }
 
@@ -77,7 +80,7 @@ func plus(a, b figure) figure {
 func stateOf(m *torchlog.Message) *torchState {
 	s := &torchState{
 		m: m, request: m.Requested.Bytes(), capacity: m.Capacity.Bytes(), free: m.Free.Bytes(), used: m.Allocated.Bytes(),
-		idle: m.Idle, reserved: m.Reserved,
+		idle: m.Idle, reserved: m.Reserved, this: m.ThisProcess, self: -1, named: m.Processes,
 	}
 	if m.Reserved.Known {
 		s.idle = minus(m.Reserved, m.Allocated)
@@ -88,14 +91,47 @@ func stateOf(m *torchlog.Message) *torchState {
 	if !s.paged {
 		s.outside = minus(m.Capacity, m.Free, s.reserved)
 	}
-	if len(m.Processes) > 0 {
-		sum := 0.0
-		for _, p := range m.Processes {
-			sum += p.Used.Bytes()
-		}
-		s.others = torchlog.FromBytes(sum)
+	s.findSelf()
+	if len(s.named) > 0 {
+		s.others = torchlog.FromBytes(sumOf(s.named))
 	}
 	return s
+}
+
+func sumOf(list []torchlog.Process) (sum float64) {
+	for _, p := range list {
+		sum += p.Used.Bytes()
+	}
+	return sum
+}
+
+// findSelf looks for this process among the named ones. PyTorch tells its own
+// by its number, which is another within a container than the one that the
+// driver lists, so there the program itself is "Process 3021", and no sentence
+// is of "this process". Two things show it: what is named and what PyTorch has
+// reserved are together more than is taken on the device, so that one must be
+// part of the other; and one figure is what is reserved and a context.
+func (s *torchState) findSelf() {
+	m := s.m
+	if m.ThisProcess.Known || s.paged || !s.reserved.Known || !m.Capacity.Known || !m.Free.Known {
+		return
+	}
+	reserved, taken := s.reserved.Bytes(), s.capacity-s.free
+	if sumOf(m.Processes)+reserved <= taken*1.01+0.1*gib {
+		return
+	}
+	best, least := -1, math.Inf(1)
+	for i, p := range m.Processes {
+		more := p.Used.Bytes() - reserved
+		if more > -0.01*reserved && more < foreignMin && more < least {
+			best, least = i, more
+		}
+	}
+	if best < 0 {
+		return
+	}
+	s.self, s.this = m.Processes[best].ID, m.Processes[best].Used
+	s.named = append(m.Processes[:best:best], m.Processes[best+1:]...)
 }
 
 func torchMessage(m *torchlog.Message) *reading.Reading {
@@ -112,30 +148,34 @@ func torchMessage(m *torchlog.Message) *reading.Reading {
 	size(f, "allocated", m.Allocated)
 	size(f, "reserved", s.reserved)
 	size(f, "reserved_unallocated", s.idle)
-	size(f, "this_process", m.ThisProcess)
+	size(f, "this_process", s.this)
+	f.IntIf("this_process_id", s.self, s.self >= 0)
 	size(f, "private_pools", m.Private)
-	processFacts(f, m, s)
+	processFacts(f, s)
 	s.derived(f)
 	f.Bool("truncated", m.Cut)
 	r.Verdict = string(s.verdict())
 	if s.paged {
 		r.Flags = append(r.Flags, "oversubscribed_by_driver")
 	}
-	if r.Verdict == string(analysis.OtherProcess) {
+	switch {
+	case r.Verdict == string(analysis.OtherProcess):
 		r.Secondary = s.beside()
+	case r.Verdict == string(analysis.Full) && s.fitsInPieces(s.limit()):
+		r.Secondary = string(analysis.Fragmented)
 	}
 	s.words(r)
 	return r
 }
 
-func processFacts(f *reading.Facts, m *torchlog.Message, s *torchState) {
-	if len(m.Processes) == 0 {
+func processFacts(f *reading.Facts, s *torchState) {
+	if len(s.named) == 0 {
 		f.Null("other_processes_gib")
 		f.Null("other_process_ids")
 	} else {
 		var list []float64
 		var ids []int64
-		for _, p := range m.Processes {
+		for _, p := range s.named {
 			list = append(list, p.Used.In("GiB"))
 			ids = append(ids, p.ID)
 		}
@@ -148,7 +188,7 @@ func processFacts(f *reading.Facts, m *torchlog.Message, s *torchState) {
 // derived are the figures that follow from the printed ones.
 func (s *torchState) derived(f *reading.Facts) {
 	m := s.m
-	size(f, "non_torch_this_process", minus(m.ThisProcess, m.Allocated, s.idle))
+	size(f, "non_torch_this_process", minus(s.this, m.Allocated, s.idle))
 	size(f, "held_outside_torch", s.outside)
 	size(f, "outside", s.outside)
 	size(f, "non_torch", s.outside)

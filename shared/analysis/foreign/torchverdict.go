@@ -39,22 +39,38 @@ func (s *torchState) verdict() analysis.Verdict {
 		}
 		return analysis.UndeterminedNoState
 	}
-	limit := s.capacity
-	if m.Allowed.Known && !noLimit(m.Allowed) && m.Allowed.Bytes() < s.capacity {
-		limit = m.Allowed.Bytes()
-		if s.request > limit || s.used+s.request > limit && s.used+s.request <= s.reserved.Bytes()+s.free {
-			return analysis.LimitTooLow
-		}
+	limit := s.limit()
+	if limit < s.capacity && (s.request > limit || s.used+s.request > limit && s.used+s.request <= s.reserved.Bytes()+s.free) {
+		return analysis.LimitTooLow
 	}
 	switch {
 	case s.heldByOthers(limit):
 		return analysis.OtherProcess
 	case s.free >= s.request && s.reserved.Bytes()+s.request <= limit:
 		return analysis.DriverRefusedDespiteFree
-	case s.used+s.request <= min(limit, s.reserved.Bytes()+s.free):
+	case s.fitsInPieces(limit) && !s.nearlyFull(limit):
 		return analysis.Fragmented
 	}
 	return analysis.Full
+}
+
+// limit is what the process may hold: the device, or a configured part of it.
+func (s *torchState) limit() float64 {
+	if a := s.m.Allowed; a.Known && !noLimit(a) && a.Bytes() < s.capacity {
+		return a.Bytes()
+	}
+	return s.capacity
+}
+
+// fitsInPieces: what is idle and what is free would do if they were in one.
+func (s *torchState) fitsInPieces(limit float64) bool {
+	return s.used+s.request <= min(limit, s.reserved.Bytes()+s.free)
+}
+
+// nearlyFull: the idle memory would not do even in one piece, and little of the
+// device is not allocated. That it lies in pieces is then the lesser matter.
+func (s *torchState) nearlyFull(limit float64) bool {
+	return s.idle.Known && s.idle.Bytes() < s.request && s.used >= 0.9*limit
 }
 
 // impossible: sizes that no state of the memory could serve.
@@ -71,7 +87,7 @@ func (s *torchState) impossible() (analysis.Verdict, bool) {
 
 // own is what this process holds beside the allocator, as far as it is told.
 func (s *torchState) own() float64 {
-	x := minus(s.m.ThisProcess, s.m.Allocated, s.idle)
+	x := minus(s.this, s.m.Allocated, s.idle)
 	if !x.Known {
 		return 0
 	}
@@ -81,7 +97,6 @@ func (s *torchState) own() float64 {
 // heldByOthers: the allocator was still allowed to grow, and the driver could
 // not, because somebody else has the memory.
 func (s *torchState) heldByOthers(limit float64) bool {
-	m := s.m
 	lack := s.request - s.free
 	// Without a configured limit the capacity bounds what all may hold, so
 	// that alone never forbids to grow.
@@ -91,8 +106,8 @@ func (s *torchState) heldByOthers(limit float64) bool {
 	if s.others.Known {
 		return s.others.Bytes() >= lack
 	}
-	if m.ThisProcess.Known {
-		return s.capacity-s.free-m.ThisProcess.Bytes() > max(foreignMin, lack)
+	if s.this.Known {
+		return s.capacity-s.free-s.this.Bytes() > max(foreignMin, lack)
 	}
 	return !s.paged && s.capacity-s.free-s.reserved.Bytes() > max(foreignMin, lack)
 }
@@ -146,18 +161,29 @@ func (s *torchState) words(r *reading.Reading) {
 	row("allocated by PyTorch", m.Allocated)
 	row("  in private pools", m.Private)
 	row("reserved, idle", s.idle)
-	row("held outside of PyTorch", s.outside)
-	for _, p := range m.Processes {
-		row(fmt.Sprintf("process %d", p.ID), p.Used)
+	if s.others.Known {
+		row("held by other processes", s.others)
+	} else {
+		row("held outside of PyTorch", s.outside)
+	}
+	for _, p := range s.named {
+		row(fmt.Sprintf("  process %d", p.ID), p.Used)
+	}
+	if s.self >= 0 {
+		row(fmt.Sprintf("process %d, this program", s.self), s.this)
 	}
 	r.Why, r.Next = s.why(r)
+	r.Why += s.whoIsSelf()
 	if m.Cut {
 		r.Open = append(r.Open, "The message is cut.")
 	}
 	if m.Requested.Known && m.Form != torchlog.NoState {
 		r.Open = append(r.Open, "The figures are printed with two decimals; sums of them can be off by a hundredth each.")
 	}
-	if r.Verdict == string(analysis.OtherProcess) && len(m.Processes) == 0 {
+	if over := minus(s.others, s.outside); over.Known && over.Bytes() > 0.02*gib {
+		r.Open = append(r.Open, fmt.Sprintf("The other processes' figures come to %s more than capacity, less free and reserved, leaves (%s): they are rounded, or from slightly different moments.", show(over), show(s.outside)))
+	}
+	if r.Verdict == string(analysis.OtherProcess) && len(s.named) == 0 {
 		r.Open = append(r.Open, "Who holds the memory is not in the message; nvidia-smi on the host tells.")
 	}
 	if s.paged {
@@ -193,14 +219,17 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 		return fmt.Sprintf("The process may only use %s of the device's %s, and the request of %s passes that.", show(m.Allowed), show(m.Capacity), asked),
 			[]string{"Raise the fraction given to set_per_process_memory_fraction, if the device has room."}
 	case analysis.OtherProcess:
-		held := s.others
-		if !held.Known {
-			held = s.outside
+		held, by := s.outside, "something that is not this PyTorch allocator"
+		if s.others.Known {
+			held, by = s.others, "other processes"
 		}
-		return fmt.Sprintf("%s were asked for and %s are free, while %s are held by something that is not this PyTorch allocator.", asked, show(m.Free), show(held)),
+		return fmt.Sprintf("%s were asked for and %s are free, while %s are held by %s.", asked, show(m.Free), show(held), by),
 			[]string{"Free the card: other processes, other frameworks in this process, or what an earlier run left behind."}
 	case analysis.Fragmented:
-		next := []string{"Free the cache between phases, and keep large temporary tensors out of private pools."}
+		next := []string{"Free the cache between phases."}
+		if m.Private.Known && m.Private.Bytes() > 0 {
+			next[0] = "Free the cache between phases, and keep large temporary tensors out of private pools."
+		}
 		if !m.Expandable {
 			next = append(next, "Expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) avoid this where they are supported and not on already.")
 		} else {
@@ -214,6 +243,9 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 	case analysis.DriverRefusedDespiteFree:
 		return fmt.Sprintf("The driver refused %s although %s were free.", asked, show(m.Free)), nil
 	case analysis.Full:
+		if r.Secondary == string(analysis.Fragmented) {
+			return s.whyNearlyFull()
+		}
 		return fmt.Sprintf("%s were asked for; even with everything idle given back the device could not hold it beside the %s in use.", asked, show(m.Allocated)),
 			[]string{"Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a larger device."}
 	case analysis.UndeterminedTruncated:
@@ -221,6 +253,30 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 	default:
 		return "The message names the request, but nothing about the state of the memory.", nil
 	}
+}
+
+// whyNearlyFull is of a device that is nearly full, and what is left of it in
+// pieces.
+func (s *torchState) whyNearlyFull() (string, []string) {
+	m, rest := s.m, plus(s.idle, s.m.Free)
+	return fmt.Sprintf("%.0f %% of what PyTorch may use is allocated. %s were asked for; %s are free and %s reserved and idle: each is too little, and together they would do only in one piece.",
+			100*s.used/s.limit(), show(m.Requested), show(m.Free), show(s.idle)),
+		[]string{
+			"Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a larger device.",
+			fmt.Sprintf("Expandable segments, if they are not on already, join such pieces: at best %s would remain after this request.", show(minus(rest, m.Requested))),
+		}
+}
+
+// whoIsSelf says which of the named processes is the program that failed.
+func (s *torchState) whoIsSelf() string {
+	if s.self < 0 {
+		return ""
+	}
+	t := fmt.Sprintf(" Process %d is most likely this program itself, seen from outside its container: it holds about what PyTorch has reserved (%s)", s.self, show(s.reserved))
+	if more := minus(s.this, s.reserved); more.Bytes() > 0 {
+		t += fmt.Sprintf(" and %s of context and libraries", show(more))
+	}
+	return t + "."
 }
 
 func torchBare(line int) *reading.Reading {
