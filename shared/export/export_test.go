@@ -5,6 +5,7 @@ import (
 	stdcsv "encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"tideline/shared/export/chrome"
 	"tideline/shared/export/csv"
 	"tideline/shared/export/pprof"
+	"tideline/shared/ingest"
 	"tideline/shared/ingest/chrometrace"
 	readpprof "tideline/shared/ingest/pprof"
 	"tideline/shared/launch"
@@ -224,6 +226,70 @@ func nanos(t *testing.T, n json.Number) int64 {
 
 // TestProfileReadsBack: the profile holds the peak, by our reader and by go
 // tool pprof.
+// TestNamesReadBack: what was converted opens again through the one door, and
+// who holds what at the peak is still known: names, categories, sizes asked for.
+func TestNamesReadBack(t *testing.T) {
+	r := record(t)
+	for name, c := range map[string]struct {
+		write  func(w io.Writer) closer
+		kind   string
+		tensor bool // names of tensors, too
+	}{
+		"trace":   {func(w io.Writer) closer { return chrome.NewWriter(w, r.strs) }, "chrome-trace", true},
+		"profile": {func(w io.Writer) closer { return pprof.NewWriter(w, r.strs, pprof.Options{At: -1}) }, "jax-pprof", false},
+	} {
+		var file bytes.Buffer
+		r.write(t, c.write(&file))
+		in, err := ingest.Open(name, &file, ingest.Limits{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if in.Kind != c.kind {
+			t.Errorf("%s: read as %s", name, in.Kind)
+		}
+		type holder struct {
+			op       string
+			category event.Category
+		}
+		was, asks, is := map[holder]bool{}, map[holder]bool{}, map[holder]bool{}
+		tensors, asked := 0, 0
+		for i := range r.events {
+			switch e := &r.events[i]; e.Kind {
+			case event.Alloc:
+				asks[holder{r.strs.At(e.Op), e.Category}] = true
+				fallthrough
+			case event.Forward: // takes a block over
+				was[holder{r.strs.At(e.Op), e.Category}] = true
+			default:
+			}
+		}
+		strs := new(event.Strings)
+		if err := in.Emit(strs, event.SinkFunc(func(e *event.Event) {
+			if e.Kind != event.Alloc {
+				return
+			}
+			is[holder{strs.At(e.Op), e.Category}] = true
+			if e.Tensor != 0 {
+				tensors++
+			}
+			if e.Requested < e.Size {
+				asked++
+			}
+		})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for h := range is {
+			if !was[h] {
+				t.Errorf("%s: %+v was not in the timeline", name, h)
+			}
+		}
+		if len(is) < 10 || c.tensor && (len(is) < len(asks) || tensors == 0 || asked == 0) {
+			t.Errorf("%s: %d holders of %d, %d tensors, %d sizes asked for", name, len(is), len(asks), tensors, asked)
+		}
+	}
+}
+
 func TestProfileReadsBack(t *testing.T) {
 	r := record(t)
 	want := r.pool(t, "GPU_0_bfc")

@@ -87,13 +87,13 @@ func IsData(head []byte) bool {
 }
 
 // isMessage: the beginning of a protobuf message whose first field is a
-// message, as profiles have it, and no text.
+// message, as profiles have it, or of a pprof profile, and no text.
 func isMessage(head []byte) bool {
-	if len(head) < 3 || head[0] != 0x0a || isText(head) {
+	if len(head) < 3 || isText(head) {
 		return false
 	}
 	r := wire.New(head)
-	return r.Next()
+	return head[0] == 0x0a && r.Next() || pprof.Is(head)
 }
 
 // ReadData reads a file that is no text, packed by gzip or not. A file that is
@@ -183,6 +183,9 @@ func readMessage(r io.Reader, l Limits) (*Data, error) {
 		return nil, err
 	}
 	if p, perr := pprof.Decode(raw); perr == nil {
+		if !p.OfMemory() {
+			return nil, fmt.Errorf("a pprof profile of %s: none of it is in bytes; expected a profile of memory, such as a heap profile or JAX's save_device_memory_profile", p.Measures())
+		}
 		x := p.Reading()
 		return cut(&Data{Reading: &x, Profile: p}, err), nil
 	}

@@ -33,6 +33,9 @@ type item struct {
 	reserved        int64
 	device, devType int32
 	numbers         []series
+	requested       int64
+	op, tensor      uint32
+	category        uint32
 }
 
 type series struct {
@@ -218,6 +221,18 @@ func (p *parser) args() error {
 		case "Device Type":
 			n, _ := d.Int()
 			e.devType = int32(n)
+		case "requested":
+			e.requested, _ = d.Int()
+		}
+		if e.phase == 'i' { // only of instants are their names kept
+			switch string(key) {
+			case "op":
+				e.op = p.id(k)
+			case "tensor":
+				e.tensor = p.id(k)
+			case "category":
+				e.category = p.id(k)
+			}
 		}
 		if e.phase == 'C' && len(e.numbers) < maxSeries && len(p.t.texts) < MaxKept {
 			if f, ok := d.Float(); ok {
@@ -280,7 +295,10 @@ func (p *parser) keep() {
 	case 'i', 'I':
 		if string(e.name) == "[memory]" && e.hasBytes && len(t.Memory) < MaxKept {
 			t.Flavour = PyTorch
-			t.Memory = append(t.Memory, Memory{e.ts, e.bytes, e.address, e.allocated, e.reserved, e.devType, e.device})
+			t.Memory = append(t.Memory, Memory{
+				e.ts, e.bytes, e.address, e.allocated, e.reserved, e.devType, e.device,
+				e.requested, e.op, e.tensor, e.category,
+			})
 		}
 	case 'C':
 		for _, s := range e.numbers {

@@ -128,12 +128,25 @@ func (w *teller) memory() {
 			}
 			open[k] = m.Bytes
 			e.Kind, e.Size, e.Requested = event.Alloc, max(m.Bytes, 1), max(m.Bytes, 1)
+			w.ours(m, &e)
 		}
 		w.add(e, m.Time)
 	}
 	w.pools = make([]bool, len(w.names))
 	for d := range w.pools {
 		w.pools[d] = started[event.DeviceID(d)]
+	}
+}
+
+// ours takes over what only the trace of a timeline tells of an allocation.
+func (w *teller) ours(m *Memory, e *event.Event) {
+	t := w.t
+	if m.Requested > 0 && m.Requested <= e.Size {
+		e.Requested = m.Requested
+	}
+	e.Op, e.Tensor = w.strs.ID(t.Text(m.Op)), w.strs.ID(t.Text(m.Tensor))
+	if c, ok := event.ParseCategory(t.Text(m.Category)); ok {
+		e.Category = c
 	}
 }
 

@@ -49,6 +49,10 @@ type Memory struct {
 	Reserved   int64 // likewise
 	DeviceType int32 // 0 is the CPU, 1 CUDA
 	DeviceID   int32
+
+	// Told by traces of timelines of ours; else 0.
+	Requested            int64
+	Op, Tensor, Category uint32 // numbers of texts
 }
 
 // Counter is one value of a counter's series.

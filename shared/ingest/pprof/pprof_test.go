@@ -79,6 +79,32 @@ func TestAHeapProfileOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// Writers differ in the order of the fields; a profile of time is one, too, and
+// said to be none of memory.
+func TestWhatAProfileBeginsWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		head []byte
+		want bool
+	}{
+		"types first":   {heap(), true},
+		"strings first": {join(field(6, nil), field(6, []byte("space")), field(1, number(1, 1))), true},
+		"period first":  {join(field(11, number(1, 1)), number(12, 512), field(1, number(1, 1))), true},
+		"cut":           {heap()[:60], true},
+		"a wrong type":  {join(field(6, nil), number(1, 5), field(1, nil)), false},
+		"another field": {join(field(6, nil), field(6, nil), field(6, nil), field(16, nil)), false},
+		"too little":    {field(6, nil), false},
+	} {
+		if got := Is(c.head); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	time := join(field(6, nil), field(6, []byte("cpu")), field(6, []byte("nanoseconds")), field(1, join(number(1, 1), number(2, 2))))
+	p, err := Decode(time)
+	if err != nil || p.OfMemory() || p.Measures() != "cpu (nanoseconds)" {
+		t.Errorf("%v: %+v", err, p)
+	}
+}
+
 func TestWhatIsNoProfile(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"empty": nil, "text": []byte("hello, world"), "an XSpace": field(1, field(2, []byte("/host:CPU"))),

@@ -106,6 +106,29 @@ func (p *piece[T]) cut() []T {
 // ErrNoProfile is wrapped when the file is something else.
 var ErrNoProfile = errors.New("it is no pprof profile")
 
+// Is says whether a file with that beginning, unpacked, may be a profile: its
+// fields are those of one, in any order, as writers differ in it.
+func Is(head []byte) bool {
+	const enough = 3
+	r, seen := wire.New(head), 0
+	for ; r.Next(); seen++ {
+		switch f := r.Field(); f.Number {
+		case 1, 2, 3, 4, 5, 6, 11:
+			if f.Type != wire.Bytes {
+				return false
+			}
+		case 7, 8, 9, 10, 12, 14, 15:
+			if f.Type != wire.Varint {
+				return false
+			}
+		case 13: // comments, packed or not
+		default:
+			return false
+		}
+	}
+	return seen >= enough
+}
+
 // Read reads a profile of at most limit bytes unpacked; 0 means the default of
 // package unzip.
 func Read(r io.Reader, limit int64) (*Profile, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
@@ -69,9 +70,41 @@ func (p *Profile) Leaves() []Leaf {
 	return out
 }
 
+// OfMemory says whether any value of the samples is in bytes.
+func (p *Profile) OfMemory() bool { return p.column("bytes") >= 0 }
+
+// Measures are the values of the samples with their units, in words.
+func (p *Profile) Measures() string {
+	list := make([]string, len(p.Types))
+	for i, t := range p.Types {
+		list[i] = t.Type + " (" + t.Unit + ")"
+	}
+	return strings.Join(list, ", ")
+}
+
+// ofTimeline is the name of a profile that package export/pprof wrote.
+const ofTimeline = "pprof profile of a timeline"
+
+// name says who wrote the profile, as far as it shows.
+func (p *Profile) name() string {
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		switch {
+		case s.Label("allocator") != "":
+			return ofTimeline
+		case s.Label("kind") != "":
+			return "JAX device memory"
+		}
+	}
+	if len(p.Samples) == 0 {
+		return "JAX device memory"
+	}
+	return "pprof heap profile"
+}
+
 // Reading is what the profile says is alive, and where it was made.
 func (p *Profile) Reading() reading.Reading {
-	r := reading.Reading{Kind: "jax-pprof", Name: "JAX device memory", Verdict: "timeline"}
+	r := reading.Reading{Kind: "jax-pprof", Name: p.name(), Verdict: "timeline"}
 	f := &r.Facts
 	f.Bool("gzip", p.Zipped)
 	types := make([]reading.Value, len(p.Types))
@@ -110,10 +143,12 @@ func (p *Profile) totalFacts(r *reading.Reading) {
 			name = "in use"
 		}
 		r.Row(name, fmt.Sprintf("%s in %d allocations", event.FormatBytes(t.Bytes), t.Count))
-		if t.Kind == "buffer" {
+		switch {
+		case t.Kind == "buffer" && r.Name == ofTimeline:
+			r.Why += fmt.Sprintf("%s live on %s. ", event.FormatBytes(t.Bytes), cmp.Or(t.Device, "a device without a name"))
+		case t.Kind == "buffer":
 			r.Why += fmt.Sprintf("Live arrays hold %s on %s. ", event.FormatBytes(t.Bytes), t.Device)
-		}
-		if t.Kind == "executable" {
+		case t.Kind == "executable":
 			r.Why += fmt.Sprintf("Compiled programs take %s. ", event.FormatBytes(t.Bytes))
 		}
 	}

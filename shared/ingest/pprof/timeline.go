@@ -33,6 +33,9 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 			kind = "in use"
 		}
 		key := kind + " on " + device
+		if pool := s.Label("allocator"); pool != "" {
+			key = pool // of a timeline of ours
+		}
 		if device == "" {
 			device, key = "no device named", kind
 		}
@@ -54,6 +57,7 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 			Kind: event.Alloc, Device: event.DeviceID(k), Allocator: event.AllocatorID(k), Address: next, Size: n, Requested: n,
 			Op: strs.ID(p.Leaf(s)), Tensor: strs.ID(p.stackText(s)),
 		})
+		p.ours(s, &blocks[len(blocks)-1])
 		next += uint64(n)
 	}
 	emit(event.Event{Kind: event.Annotation, Text: strs.ID("The profile is an instant: times and addresses are made up.")})
@@ -61,6 +65,25 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 		emit(blocks[i])
 	}
 	emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Text: strs.ID("end of the profile")})
+}
+
+// ours takes over what only a profile of a timeline has: categories, scopes
+// instead of stacks, and blocks that nobody is named for.
+func (p *Profile) ours(s *Sample, e *event.Event) {
+	c, ok := event.ParseCategory(s.Label("category"))
+	if !ok {
+		return
+	}
+	e.Category = c
+	scopes := true
+	p.Stack(s, func(f Frame) { scopes = scopes && f.File == "" })
+	if !scopes {
+		return
+	}
+	e.Tensor = 0
+	if p.Leaf(s) == "("+c.String()+")" {
+		e.Op = 0
+	}
 }
 
 // stackText is a stack, the outermost frame first, one a line.
