@@ -140,7 +140,7 @@ func TestWhatDoesNotOpenLeavesThePage(t *testing.T) {
 	p.opened(caseFile(t, "27-rmm-2019-old-columns", "rmm.csv"))
 	name, lanes := p.text("#run-picker"), p.text("#lanes")
 	for _, c := range []struct{ name, file, says string }{
-		{"garbage.bin", "\x00\x01\x02\x03garbage", "garbage.bin is binary data; expected"},
+		{"garbage.bin", "\x00\x01\x02\x03garbage", "garbage.bin is binary data. Tideline opens"},
 		{"notes.txt", "nothing about memory is in here\n", "no out-of-memory text"},
 		{"empty.log", "", "empty.log is an empty file"},
 		{"evil.pickle", "\x80\x02cos\nsystem\nU\x02ls\x85R.", "REDUCE on os.system refused"},

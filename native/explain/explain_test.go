@@ -258,7 +258,7 @@ func TestBadInput(t *testing.T) {
 		var out bytes.Buffer
 		err := Explain(name, strings.NewReader(c.text), &out, Options{})
 		var u *ingest.UnsupportedError
-		if !errors.As(err, &u) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "expected a .tideline file or a log") {
+		if !errors.As(err, &u) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "Tideline opens .tideline files; logs") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if out.Len() > 0 {

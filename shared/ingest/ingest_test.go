@@ -146,10 +146,13 @@ func TestRecognise(t *testing.T) {
 	for head, want := range map[string]Kind{
 		"": Empty, "\x89TIDE\r\n\x1a": Timeline, "# tideline text 1\n": TimelineText,
 		"\x1f\x8b\x08\x00": GZip, "PK\x03\x04": ZIP, "\x80\x04\x95": Pickle, "{\"a\": 1}": JSON, "[{\"a\": 1}]": JSON,
-		" [1, 2]": Log, "[1,0]<stderr>:2023 W": Log, "\x7fELF\x02": Executable, "\x89PNG\r\n": Picture,
-		"\x00\x01\x02\x03": Binary, "2017-06-20 20:25:42.825757: W tensorflow": Log, "\xff\xfea\x00b\x00": Log,
+		" [1, 2]": Log, "[1,0]<stderr>:2023 W": Log, "\x7fELF\x02": Executable, "\x89PNG\r\n": PNG,
+		"\x00\x01\x02\x03": Binary, "2017-06-20 20:25:42.825757: W tensorflow": Log, "\xff\xfea\x00b\x00": Log, "\xfe\xff\x00a\x00b": Log,
 		"\ufeffhello": Log, "MZ is a German magazine": Log, "MZ\x90\x00": Executable, "%PDF-1.4": PDF,
 		"\x0a\x10/device:GPU:0\x00": XSpace, "100% 12/12 \x1b[1m\r": Log, "{": JSON,
+		"\xff\xd8\xff\xe0": JPEG, "\x93NUMPY\x01\x00": NumPy, "\x89HDF\r\n\x1a\n": HDF5, "PAR1\x15": Parquet, "GGUF\x03\x00": GGUF,
+		"\x3c\x00\x00\x00\x00\x00\x00\x00{\"w\":{}}": SafeTensors, "\x08\x08\x12\x07pytorch\x1a\x05\x00": ONNX,
+		"SQLite format 3\x00\x10": SQLite, "\x28\xb5\x2f\xfd\x04\x00": Packed, "a.txt" + strings.Repeat("\x00", 252) + "ustar\x00": Tar,
 	} {
 		if got := Recognise([]byte(head)); got != want {
 			t.Errorf("%q is %v, want %v", head, got, want)
@@ -163,7 +166,7 @@ func TestRefusalsSayWhatCameAndWhatWasExpected(t *testing.T) {
 	if err == nil || len(rec.events) != 0 {
 		t.Fatalf("%v, %d events", err, len(rec.events))
 	}
-	for _, want := range []string{"train.log is text", "no out-of-memory text", "expected a .tideline file"} {
+	for _, want := range []string{"train.log is text", "no out-of-memory text", ". Tideline opens .tideline files; logs", "docs/guide."} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}

@@ -28,46 +28,59 @@ const (
 	JSON
 	XSpace
 	MemoryMap // of a BFC allocator, TF_BFC_MEMORY_DUMP
-	Picture
+	PNG
+	JPEG
+	GIF
 	PDF
 	Executable
+	Packed // by another packer than gzip
+	Tar
+	SafeTensors
+	ONNX
+	HDF5
+	NumPy
+	Parquet
+	GGUF
+	SQLite
 	Binary
 )
 
+// kindWords word the kinds as in "this is …".
+var kindWords = [...]string{
+	Unrecognised: "of no known kind",
+	Timeline:     "a Tideline timeline",
+	TimelineText: "the text form of a timeline",
+	Log:          "text",
+	Empty:        "an empty file",
+	GZip:         "gzip-compressed data",
+	ZIP:          "a ZIP archive (PyTorch's checkpoints are such, too)",
+	Pickle:       "a Python pickle (perhaps a PyTorch memory snapshot)",
+	JSON:         "JSON",
+	XSpace:       "a protobuf message (perhaps a TensorFlow profile)",
+	MemoryMap:    "a memory map of TensorFlow's allocator",
+	PNG:          "a picture (PNG)",
+	JPEG:         "a picture (JPEG)",
+	GIF:          "a picture (GIF)",
+	PDF:          "a PDF document",
+	Executable:   "an executable program",
+	Packed:       "packed by another packer than gzip: unpack it first",
+	Tar:          "a tar archive: unpack it first",
+	SafeTensors:  "weights of a model (safetensors)",
+	ONNX:         "a model (ONNX)",
+	HDF5:         "an HDF5 file (weights or data)",
+	NumPy:        "an array of NumPy",
+	Parquet:      "a table (Parquet)",
+	GGUF:         "a model (GGUF)",
+	SQLite:       "an SQLite database",
+	Binary:       "binary data",
+}
+
 // String words the kind as in "this is …".
 func (k Kind) String() string {
-	switch k {
-	case Timeline:
-		return "a Tideline timeline"
-	case TimelineText:
-		return "the text form of a timeline"
-	case Log:
-		return "text"
-	case Empty:
-		return "an empty file"
-	case GZip:
-		return "gzip-compressed data"
-	case ZIP:
-		return "a ZIP archive"
-	case Pickle:
-		return "a Python pickle (perhaps a PyTorch memory snapshot)"
-	case JSON:
-		return "JSON"
-	case XSpace:
-		return "a protobuf message (perhaps a TensorFlow profile)"
-	case MemoryMap:
-		return "a memory map of TensorFlow's allocator"
-	case Picture:
-		return "a picture"
-	case PDF:
-		return "a PDF document"
-	case Executable:
-		return "an executable program"
-	case Binary:
-		return "binary data"
-	default:
-		return "of no known kind"
+	if int(k) < len(kindWords) {
+		return kindWords[k]
 	}
+	return kindWords[Unrecognised]
 }
 
 // HeadBytes is how much of a file's beginning Recognise wants to see.
@@ -88,13 +101,22 @@ var magics = []struct {
 	{"\x80\x03", Pickle},
 	{"\x80\x04", Pickle},
 	{"\x80\x05", Pickle},
-	{"\x89PNG", Picture},
-	{"\xff\xd8\xff", Picture},
-	{"GIF8", Picture},
+	{"\x89PNG", PNG},
+	{"\xff\xd8\xff", JPEG},
+	{"GIF8", GIF},
 	{"%PDF", PDF},
 	{"\x7fELF", Executable},
 	{"MZ", Executable},
 	{"\xcf\xfa\xed\xfe", Executable},
+	{"\x28\xb5\x2f\xfd", Packed},
+	{"\xfd7zXZ\x00", Packed},
+	{"7z\xbc\xaf\x27\x1c", Packed},
+	{"BZh91AY", Packed},
+	{"\x89HDF\r\n", HDF5},
+	{"\x93NUMPY", NumPy},
+	{"PAR1", Parquet},
+	{"GGUF", GGUF},
+	{"SQLite format 3\x00", SQLite},
 }
 
 // Recognise tells a file's kind by its first bytes. Of a file shorter than
@@ -111,7 +133,7 @@ func Recognise(head []byte) Kind {
 	if memorydump.Is(head) {
 		return MemoryMap
 	}
-	if bytes.HasPrefix(head, []byte("\xff\xfe")) {
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return Log // text in UTF-16, as PowerShell redirects it
 	}
 	if isText(head) {
@@ -123,6 +145,19 @@ func Recognise(head []byte) Kind {
 	}
 	if head[0] == 0x0a && (bytes.Contains(head, []byte("/device:")) || isPlane(head)) {
 		return XSpace
+	}
+	return ofData(head)
+}
+
+// ofData tells kinds of binary data that have no word at their beginning.
+func ofData(head []byte) Kind {
+	switch {
+	case len(head) >= 262 && string(head[257:262]) == "ustar":
+		return Tar
+	case len(head) > 10 && bytes.HasPrefix(head[8:], []byte(`{"`)) && binary.LittleEndian.Uint64(head) < 1<<30:
+		return SafeTensors // the length of its header, then that
+	case len(head) > 4 && head[0] == 0x08 && head[1] < 0x20 && head[2] == 0x12 && int(head[3]) < len(head)-4 && isText(head[4:4+head[3]]):
+		return ONNX // its version's number, then who wrote it
 	}
 	return Binary
 }
@@ -195,11 +230,11 @@ type UnsupportedError struct {
 	Detail string // what was looked for in vain, if anything
 }
 
-// Error says what came and what was expected.
+// Error says what came, and then what can be opened.
 func (e *UnsupportedError) Error() string {
 	s := fmt.Sprintf("%s is %s", e.Name, e.Kind)
 	if e.Detail != "" {
 		s += ", but there is " + e.Detail
 	}
-	return s + "; expected a .tideline file or a log of what ran out of memory: of a BFC allocator (\"Allocator (GPU_0_bfc) ran out of memory trying to allocate …\"), XLA, ONNX Runtime or PyTorch, RMM's CSV, output of nvidia-smi, __LOG_MEMORY__ lines, memory figures printed per step, messages of cuDNN and cuBLAS, TensorFlow's placement of ops, a memory snapshot of PyTorch, a profile of TensorFlow or JAX, a memory map of TensorFlow's allocator (TF_BFC_MEMORY_DUMP), a Chrome trace, or a pprof profile"
+	return s + ". Tideline opens .tideline files; logs of TensorFlow, JAX, PyTorch or ONNX Runtime that ran out of memory; PyTorch memory snapshots; profiles and traces (XSpace, Chrome, pprof); memory maps; tables of nvidia-smi and RMM. Each kind is shown in docs/guide."
 }

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // MaxLine bounds one physical line, in bytes. A whole dump pasted as one
@@ -25,7 +27,9 @@ type Reader struct {
 	n    int
 	read int64
 	buf  []byte
-	wide bool // two bytes a character, little endian
+	wide bool   // UTF-16
+	big  bool   // of which the high byte comes first
+	pend []byte // of a character of UTF-16
 	had  bool
 }
 
@@ -112,26 +116,66 @@ func (l *Reader) start() {
 	l.had = true
 	if b, err := l.r.Peek(3); err == nil && string(b) == "\xef\xbb\xbf" {
 		_, _ = l.r.Discard(3) // they were just peeked at
-	} else if b, err := l.r.Peek(2); err == nil && string(b) == "\xff\xfe" {
+	} else if b, err := l.r.Peek(2); err == nil && (string(b) == "\xff\xfe" || string(b) == "\xfe\xff") {
 		_, _ = l.r.Discard(2)
-		l.wide = true
+		l.wide, l.big = true, b[0] == 0xfe
 	}
 }
 
 func (l *Reader) byte() (byte, error) {
+	if l.wide {
+		return l.wideByte()
+	}
 	c, err := l.r.ReadByte()
 	if err != nil {
 		return 0, err
 	}
 	l.read++
-	if l.wide {
-		hi, err := l.r.ReadByte()
-		if err == nil && hi != 0 {
-			c = '?'
-		}
-		l.read++
-	}
 	return c, nil
+}
+
+// wideByte is the next byte of UTF-16 as UTF-8.
+func (l *Reader) wideByte() (byte, error) {
+	if len(l.pend) == 0 {
+		r, err := l.unit(true)
+		if err != nil {
+			return 0, err
+		}
+		if utf16.IsSurrogate(r) {
+			low, _ := l.unit(false)
+			if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
+				_, _ = l.unit(true) // it was just looked at
+				r = full
+			}
+		}
+		l.pend = utf8.AppendRune(l.pend[:0], r)
+	}
+	c := l.pend[0]
+	l.pend = l.pend[1:]
+	return c, nil
+}
+
+// unit is the next two bytes as a number; take says that they are done with. A
+// single byte at the end is taken as it is.
+func (l *Reader) unit(take bool) (rune, error) {
+	b, err := l.r.Peek(2)
+	if len(b) == 0 {
+		return 0, err
+	}
+	var r rune
+	switch {
+	case len(b) == 1:
+		r = rune(b[0])
+	case l.big:
+		r = rune(b[0])<<8 | rune(b[1])
+	default:
+		r = rune(b[1])<<8 | rune(b[0])
+	}
+	if take {
+		n, _ := l.r.Discard(len(b)) // they were just peeked at
+		l.read += int64(n)
+	}
+	return r, nil
 }
 
 func (l *Reader) take() string {
