@@ -85,7 +85,7 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 
 // changed is the timeline's workload with the settings applied.
 func (r *replayCmd) changed(s *analysis.Summary) (*api.Workload, error) {
-	if len(s.Settings) == 0 {
+	if s.Settings.Text("model") == "" { // those of an allocator name no model, either
 		return nil, fmt.Errorf("%s does not say what was run: only timelines of Tideline's own runs can be rerun; its requests for memory alone can be replayed through other allocators with --allocator NAME or --matrix", r.File)
 	}
 	w, problems := api.FromFields(s.Settings)
