@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +33,7 @@ func main() { os.Exit(mainCode()) }
 // mainCode is main with its deferred calls: os.Exit would skip them.
 func mainCode() int {
 	verbs = []verb{
-		{"run", "build everything and serve the page (further arguments go to tideline serve)", run},
+		{"run", "build everything and serve the page (further arguments go to tideline serve, such as --addr 127.0.0.1:0)", run},
 		{"test", "check the whole tree: format, generated code, lint, vet, tests, fuzzing, module, browser", test},
 		{"unit", "the unit tests alone", unit},
 		{"test:cuda", "the backend for NVIDIA cards, on a fake driver", testCUDA},
@@ -66,25 +68,38 @@ func mainCode() int {
 
 func dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		usage()
+		usage(os.Stderr)
 		return errors.New("no verb given")
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		usage(os.Stdout)
+		return nil
 	}
 	if err := enterRoot(ctx); err != nil {
 		return err
 	}
 	for _, v := range verbs {
 		if v.name == args[0] {
+			if asksForHelp(args[1:]) {
+				fmt.Printf("go run ./build %s: %s\n", v.name, v.does)
+				return nil
+			}
 			return v.run(ctx, args[1:])
 		}
 	}
-	usage()
+	usage(os.Stderr)
 	return fmt.Errorf("there is no verb %q", args[0])
 }
 
-func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./build VERB")
+func asksForHelp(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" })
+}
+
+func usage(w io.Writer) {
+	_, _ = fmt.Fprintln(w, "usage: go run ./build VERB")
 	for _, v := range verbs {
-		fmt.Fprintf(os.Stderr, "  %-15s %s\n", v.name, v.does)
+		_, _ = fmt.Fprintf(w, "  %-15s %s\n", v.name, v.does)
 	}
 }
 
