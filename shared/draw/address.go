@@ -53,8 +53,7 @@ func (r *Renderer) addressLane(c *canvas, tl *store.Timeline, v *View, l *Lane) 
 	p := tl.Pools()[l.Pool]
 	low, high := l.span(p)
 	s := addressScale{l.H, low, high}
-	_, last := tl.Span()
-	end := v.x(last) + 1
+	end := v.end(tl)
 	for i, g := range p.Regions() {
 		if g.Offset < high && g.Offset+g.Size > low {
 			y0, y1 := s.y(g.Offset+g.Size), s.y(g.Offset)

@@ -332,3 +332,29 @@ func TestASampleIsDrawnOfItsTotal(t *testing.T) {
 		}
 	}
 }
+
+// TestASingleMomentFillsTheWidth: what is in use at the only instant that a
+// timeline has is drawn to the right edge.
+func TestASingleMomentFillsTheWidth(t *testing.T) {
+	tl := store.New(nil)
+	facts := event.Fields{{Key: "name", Value: "/GPU:0"}, {Key: "kind", Value: "gpu"}}
+	tl.Append([]event.Event{
+		{Kind: event.DeviceFacts, Text: tl.Strings().ID(facts.Encode())},
+		{Kind: event.RegionAdd, Address: 4096, Size: 1 << 20},
+		{Kind: event.Alloc, Address: 4096, Size: 1 << 20, Requested: 1 << 20},
+	})
+	lanes := Layout(tl, 300, 1, 1)
+	v := &View{T0: 0, T1: moment, W: 100, H: 300, Theme: Light(), Lanes: lanes}
+	img := NewImage(v.W, v.H)
+	new(Renderer).Frame(img, tl, v)
+	for _, l := range lanes {
+		if l.Kind != MemoryLane && l.Kind != AddressLane {
+			continue
+		}
+		y := l.Y + l.H/2
+		left, right := img.Pix[4*(y*v.W+5):][:4], img.Pix[4*(y*v.W+95):][:4]
+		if !bytes.Equal(left, right) || Color(right) == v.Theme.Background {
+			t.Errorf("lane %d: %v at the left, %v at the right", l.Kind, left, right)
+		}
+	}
+}

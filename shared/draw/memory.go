@@ -78,8 +78,8 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 		shades = pal.dimShades()
 	}
 	// Nothing is known before the run began or after its last event.
-	first, last := tl.Span()
-	x0, x1 := max(v.x(first), c.x0), min(v.x(last)+1, c.x1)
+	first, _ := tl.Span()
+	x0, x1 := max(v.x(first), c.x0), min(v.end(tl), c.x1)
 	c.rect(0, 0, x0, c.h, pal.lane)
 	c.rect(x1, 0, c.w, c.h, pal.lane)
 	r.findSteps(c, tl, v)
@@ -240,7 +240,8 @@ func (r *Renderer) peakMark(c *canvas, s scale, tl *store.Timeline, p *store.Poo
 // on one column they are one.
 func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
 	d := v.dpr()
-	for _, o := range tl.OOMs() {
+	list := tl.OOMs()
+	for i, o := range list {
 		x := v.x(o.Time)
 		if o.Pool != pool || !c.near(x, 7*d) {
 			continue
@@ -248,6 +249,11 @@ func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
 		a := uint32(256)
 		if o.Retryable {
 			a = 110 // the caller did without
+		}
+		if i > 0 && i+1 < len(list) && v.width(list[i+1].Time-list[i-1].Time) < 12*d {
+			// Lines so close would hide what failed: a band along the edge.
+			c.shade(x, 0, max(x+d, v.x(list[i+1].Time)), 4*d, r.palette.warning, a)
+			continue
 		}
 		c.shade(x, 0, x+d, c.h, r.palette.warning, a)
 		if !o.Retryable {

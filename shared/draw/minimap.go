@@ -91,11 +91,16 @@ func (r *Renderer) section(c *canvas, tl *store.Timeline, v *View, l *Lane, part
 	}
 }
 
+// moment is the nanoseconds that a timeline of a single moment is drawn as.
+const moment = 1_000_000
+
 // Whole is the view of the whole run, with the columns of v.
 func Whole(tl *store.Timeline, v *View) View {
 	w := *v
 	w.T0, w.T1 = tl.Span()
-	w.T1 = max(w.T1, w.T0+1)
+	if w.T1 == w.T0 {
+		w.T1 += moment // wide enough that columns have times of their own
+	}
 	return w
 }
 

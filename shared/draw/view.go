@@ -86,6 +86,21 @@ func (v *View) Window() store.Window { return store.Window{T0: v.T0, T1: v.T1, W
 
 func (v *View) dpr() int { return max(v.DPR, 1) }
 
+// end is the column after a timeline's last event, before which what is in use
+// is drawn. A single moment fills the width.
+func (v *View) end(tl *store.Timeline) int {
+	first, last := tl.Span()
+	if last == first {
+		return max(v.W, 1)
+	}
+	return v.x(last) + 1
+}
+
+// width is how many columns a while takes, wherever the view is.
+func (v *View) width(d int64) int {
+	return int(float64(d) * float64(v.W) / float64(max(v.T1-v.T0, 1)))
+}
+
 // x is the column of a time, which may lie outside.
 func (v *View) x(t int64) int {
 	// Limited first: open spans end at the end of all time.

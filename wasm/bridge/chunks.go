@@ -11,6 +11,11 @@ func (s *Session) chunks(a *answer, r *request) {
 	a.note(r.where())
 	m := r.pool.ChunkMapIn(s.seen(r.sl, r.pool, r.at))
 	pool, used, free, largest := m.Totals()
+	if untold(r.sl, r.pool) {
+		a.figures(figure{name: "In use", value: size(used), sub: "in " + plural(blocks(m), "block")})
+		a.key("text").text("The file tells blocks, and no memory that is reserved but free: nothing can be said of holes.")
+		return
+	}
 	frag := "–"
 	if free > 0 {
 		frag = percent(free-largest, free)
@@ -27,6 +32,18 @@ func (s *Session) chunks(a *answer, r *request) {
 	regionTable(a, m)
 	holeTable(a, m)
 	a.endList()
+}
+
+// blocks counts the chunks in use.
+func blocks(m event.ChunkMap) (n int64) {
+	for i := range m {
+		for _, c := range m[i].Chunks {
+			if c.InUse {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func regionTable(a *answer, m event.ChunkMap) {

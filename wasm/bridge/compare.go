@@ -9,6 +9,10 @@ import (
 func (s *Session) compare(a *answer, r *request) {
 	base := s.slots[Base]
 	if base == nil {
+		if len(r.sl.tl.Settings()) == 0 || r.sl.tl.Settings().Text("model") == "" {
+			a.key("text").text("Nothing to compare with yet. Open or drop two files at once: the second becomes the base, drawn as a ghost line, and the differences are listed here.")
+			return
+		}
 		a.key("text").text("Nothing to compare with yet. Change a setting on the left and rerun: the run you had before stays as the base, drawn as a ghost line, and the differences are listed here.")
 		return
 	}

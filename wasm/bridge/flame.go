@@ -71,6 +71,8 @@ func (s *Session) stacks(a *answer, r *request, how string) {
 	list, rest := store.Largest(list[:n], maxStacks)
 	a.key("whole").list().num(whole[0]).num(whole[1]).endList()
 	a.key("sum").list().num(in[0]).num(in[1]).endList()
+	before := s.before(r, ids)
+	a.key("before").list().num(before[0]).num(before[1]).endList()
 	a.key("rest").list().num(rest.Bytes).num(int64(rest.Count)).num(int64(n - len(list))).endList()
 	writeStacks(a, r.sl.tl, list)
 	th := theme(s.theme)
@@ -79,6 +81,24 @@ func (s *Session) stacks(a *answer, r *request, how string) {
 		a.list().text(event.Category(c).String()).text(th.Category[c].Hex()).endList()
 	}
 	a.endList()
+}
+
+// before is the bytes and blocks without a stack that the timeline begins with.
+func (s *Session) before(r *request, ids []int32) (sum [2]int64) {
+	first, last := r.sl.tl.Span()
+	if first == last {
+		return sum // all of it is one moment
+	}
+	for _, id := range ids { // in the order of their births
+		b := r.pool.Alloc(int(id))
+		if b.Birth > first {
+			break
+		}
+		if b.Tensor == 0 && r.filter.Passes(b.Tensor, b.Op) {
+			sum[0], sum[1] = sum[0]+b.Size, sum[1]+1
+		}
+	}
+	return sum
 }
 
 // writeStacks writes the stacks, and then the frames that they number.

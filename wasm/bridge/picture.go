@@ -200,7 +200,7 @@ func (s *Session) laneScale(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
 	switch l.Kind {
 	case draw.OpLane, draw.SampleLane, draw.TransferLane, draw.InputLane:
 		for _, r := range draw.Rows(sl.tl, l) {
-			a.open().key("y").num(int64(r.Y)).key("h").num(int64(r.H)).key("title").text(strings.ReplaceAll(r.Title, "/device:", "")).close()
+			a.open().key("y").num(int64(r.Y - l.Y)).key("h").num(int64(r.H)).key("title").text(strings.ReplaceAll(r.Title, "/device:", "")).close()
 		}
 	}
 	a.endList().close()
@@ -325,6 +325,11 @@ func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {
 	}
 	m := p.ChunkMapIn(s.seen(sl, p, t))
 	_, used, free, largest := m.Totals()
+	if untold(sl, p) {
+		a.key("now").text(plural(blocks(m), "block"))
+		a.key("sub").text("free memory is not told")
+		return
+	}
 	if sl.origin == "log" && !sl.listed(t) {
 		a.key("now").text(size(used) + " listed")
 		a.key("sub").text("the text does not list all chunks")
@@ -332,6 +337,13 @@ func (s *Session) addressAt(a *answer, sl *slot, pool int, t int64) {
 	}
 	a.key("now").text(size(largest) + " largest hole")
 	a.key("sub").text(size(free) + " free, " + plural(int64(len(m)), "region"))
+}
+
+// untold says whether another program's file tells no free memory of a pool:
+// its regions are no more than places of its blocks.
+func untold(sl *slot, p *store.Pool) bool {
+	first, last := sl.tl.Span()
+	return sl.origin != "log" && len(sl.tl.Settings()) == 0 && p.HighestReserved(first, last+1) == 0
 }
 
 func (s *Session) opAt(a *answer, sl *slot, dev event.DeviceID, t int64) {

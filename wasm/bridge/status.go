@@ -52,6 +52,9 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 		pk := p.Peak(t0, t1+1, 0)
 		a.key("peak").num(pk.InUse).key("peakTime").num(pk.Time)
 	}
+	if t, ok := sl.failure(); ok {
+		a.key("failure").num(t)
+	}
 	a.key("begin").num(sl.begin(t0, t1)).key("active").num(sl.active(t1))
 	a.key("waited").num(sl.waited(t1))
 	if i0, i1 := sl.idle(); i1 > i0 {
@@ -76,6 +79,15 @@ func modelledTime(tl *store.Timeline) bool {
 		}
 	}
 	return false
+}
+
+// failure is when the request failed that ended the run.
+func (sl *slot) failure() (int64, bool) {
+	list := sl.tl.OOMs()
+	if sl.tl.End().Reason != event.EndOutOfMemory || len(list) == 0 || list[len(list)-1].Retryable {
+		return 0, false
+	}
+	return list[len(list)-1].Time, true
 }
 
 // begin is where a first look at the timeline begins: shortly before the first
