@@ -19,6 +19,7 @@ import { viewing } from "./view.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
 const root = document.documentElement;
+const moment = 1e6; // nanoseconds that a file of a single moment is drawn as
 const leisure = 400; // milliseconds of nothing to do, after which the reader is started
 
 class App {
@@ -41,6 +42,7 @@ class App {
   runId = ""; // of the agent, when the timeline is one
   library = new Map(); // timelines of this tab: id -> {name, blob}
   blob = null; // what Save writes
+  reading = false; // another program's file is being read
   told = null; // what another program's file means, when the timeline is of one
   linked = false; // the tab is the one that the address bar asked for
   busy = 0;
@@ -71,9 +73,10 @@ class App {
   }
 
   // instant is what tables and heads are about: the cursor, else the newest
-  // moment of what is still coming in, else the peak.
+  // moment of what is still coming in, else the failure that ended the run, else
+  // the peak.
   get instant() {
-    return this.cursor ?? (this.live ? this.span.t1 : (this.current?.peakTime ?? this.span.t1));
+    return this.cursor ?? (this.live ? this.span.t1 : (this.current?.failure ?? this.current?.peakTime ?? this.span.t1));
   }
 
   // moments tells a log, whose failures have no times: they lie side by side.
@@ -81,10 +84,15 @@ class App {
     return this.current?.origin === "log";
   }
 
+  // still tells what has no times to show: moments, or a single one.
+  get still() {
+    return this.moments || (!!this.current && !this.live && this.current.last <= this.current.first);
+  }
+
   // moment is that instant in a question. Many events may share a nanosecond: a
   // p asks for the peak there, not for a failure that came with it.
   get moment() {
-    const peak = this.cursor === null ? !this.live : this.atPeak;
+    const peak = this.cursor === null ? !this.live && this.current?.failure === undefined : this.atPeak;
     return `${Math.round(this.instant)}${peak ? "p" : ""}`;
   }
 
@@ -115,6 +123,10 @@ class App {
     this.#counted(() => this.sharing.start(root.dataset.share));
     const shared = (this.wanted?.share ?? null) !== null;
     if (shared) this.#counted(() => this.sharing.open());
+    if (!shared && this.wanted?.file && !this.wanted.run) {
+      $("start-lost").hidden = false;
+      $("start-lost").replaceChildren("This view was of ", el("b", {}, this.wanted.file), ", which was in a tab of yours alone: open it again to see it, or use Share for a link that works.");
+    }
     if (!this.hasAgent) return;
     await this.listRuns();
     if (shared) return;
@@ -167,6 +179,8 @@ class App {
     this.blob = this.told = null;
     this.lanes.key = "";
     $("timeline").hidden = $("inspector").hidden = true;
+    this.reading = false;
+    this.foreign(false);
     $("start").hidden = false;
     $("run-facts").querySelectorAll(".fact").forEach((f) => (f.hidden = true));
     $("run-state").hidden = true;
@@ -196,7 +210,7 @@ class App {
     const wasWhole = this.whole();
     this.current = current;
     this.base = base;
-    this.span = { t0: current.first, t1: Math.max(current.last, current.first + 1) };
+    this.span = { t0: current.first, t1: current.last > current.first ? current.last : current.first + moment };
     this.home = Math.min(current.begin ?? current.first, this.span.t1 - 1);
     if (first) {
       this.cursor = this.selection = null;
@@ -264,9 +278,12 @@ class App {
     this.sharing.allow(!!this.blob);
     $("next-oom").hidden = !c.ooms;
     $("follow").hidden = !(this.live && c.origin === "live");
-    this.rerunless = log ? "A log has no workload to rerun" : c.origin === "file" && !this.live && (!c.settings || this.modelless === c.serial) ? "This file names no workload to rerun" : "";
+    this.rerunless = log ? "A log has no workload to rerun" : !this.live && (c.origin === "file" && !c.settings || this.modelless === c.serial) ? "This file names no workload to rerun" : "";
     $("rerun").disabled = !!this.rerunless;
     $("rerun").title = this.rerunless || "Rerun in the browser (r)";
+    $("run-agent").disabled = !!this.rerunless;
+    $("run-agent").title = this.rerunless || "Run on the agent (Shift+R)";
+    this.foreign(!!this.rerunless || this.reading);
     document.querySelector(".desk").toggleAttribute("data-bare", !!this.told?.readings.length && !this.live && this.lanes.list.every((l) => this.moments && l.kind === "sample"));
     $("tab-reading").hidden = !this.told?.readings.length;
     this.details.badge("reading", this.told?.readings.length > 1 ? String(this.told.readings.length) : "");
@@ -281,6 +298,22 @@ class App {
     }
     document.title = `${c.name} · Tideline`;
     this.picker();
+  }
+
+  // foreign hides the settings of a run beside a file that names none; a button
+  // brings them, and the demos, back.
+  foreign(on, told = !!this.told?.readings.length || this.reading) {
+    const desk = document.querySelector(".desk");
+    desk.toggleAttribute("data-told", told);
+    if (on === desk.hasAttribute("data-foreign")) return;
+    desk.toggleAttribute("data-foreign", on);
+    this.showKnobs(false);
+    $("show-knobs").hidden = !on;
+  }
+
+  showKnobs(on) {
+    document.querySelector(".desk").toggleAttribute("data-knobs", on);
+    $("show-knobs").setAttribute("aria-expanded", on);
   }
 
   #drawn() {
@@ -307,13 +340,17 @@ class App {
   }
 
   remember() {
-    link.write({ run: this.runId, share: this.sharing.field, view: this.view, whole: this.whole(), cursor: this.cursor, selection: this.selection, lane: "", ...this.details.state });
+    link.write({ run: this.runId, file: this.current?.name ?? "", share: this.sharing.field, view: this.view, whole: this.whole(), cursor: this.cursor, selection: this.selection, lane: "", ...this.details.state });
   }
 
   // restore brings back the view that the address bar asks for.
   restore() {
     const w = this.wanted;
     if (!w || !this.view) return;
+    if (w.file && w.file !== this.current.name) { // a view of something else
+      this.wanted = null;
+      return;
+    }
     if (w.selection && w.selection.t1 <= this.span.t1 * 1.001) this.select(w.selection.t0, w.selection.t1);
     this.details.recall(w);
     if (w.tab) {
@@ -336,12 +373,19 @@ class App {
 
   toast(text, bad = false) {
     const t = $("toast");
-    t.textContent = text;
+    t.replaceChildren(...shortened(text));
     t.classList.toggle("bad", bad);
     t.classList.add("on");
     clearTimeout(this.toastTimer);
-    this.toastTimer = setTimeout(() => t.classList.remove("on"), bad ? 9000 : 3800);
+    this.toastTimer = setTimeout(() => t.querySelector("details[open]") ?? t.classList.remove("on"), bad ? 9000 : 3800);
   }
+}
+
+// shortened is a long message's first sentence, and the rest to be unfolded.
+function shortened(text) {
+  const cut = [...text.matchAll(/[.;]\s|\n/g)].map((m) => m.index + 1).find((i) => i > 12);
+  if (text.length <= 170 || !cut) return [text];
+  return [el("p", {}, text.slice(0, cut).replace(/;$/, ".")), " ", el("details", {}, el("summary", {}, "More"), " ", text.slice(cut).trim())];
 }
 
 Object.assign(App.prototype, viewing, opening, running);

@@ -12,6 +12,7 @@ export function watchButtons(app) {
   on("start-open", () => $("file").click());
   on("paste", () => app.pasteDialog());
   on("start-paste", () => app.pasteDialog());
+  on("show-knobs", () => app.showKnobs($("show-knobs").getAttribute("aria-expanded") !== "true"));
   on("save", () => app.save());
   on("help", () => $("help-dialog").showModal());
   on("theme", () => {

@@ -5,6 +5,8 @@
 import { parse } from "./fields.js";
 import { $, bytes, el, nanos } from "./words.js";
 
+const nothing = (pane) => pane.replaceChildren(el("p.pane-note", {}, "This file names no workload, so nothing can be rerun. What other settings would have come to is in “What it says”, where the file tells its requests."));
+
 export class Findings {
   #of = 0; // the timeline that is told of
   #told = null; // its findings and reruns
@@ -19,8 +21,7 @@ export class Findings {
     const { app } = this;
     $("tab-note").textContent = "";
     if (!app.current.settings) {
-      pane.replaceChildren(el("p.pane-note", {}, "This file names no workload, so nothing can be rerun."));
-      return;
+      return nothing(pane);
     }
     if (app.live) {
       pane.replaceChildren(el("p.pane-note", {}, "The run is still going on: what stands out is told when it has ended."));
@@ -28,8 +29,7 @@ export class Findings {
     }
     if (this.#of !== app.current.serial || !this.#told) {
       this.#of = app.current.serial;
-      await this.#ask(pane);
-      return;
+      return await this.#ask(pane);
     }
     this.#draw(pane);
   }
@@ -39,7 +39,10 @@ export class Findings {
     const told = { findings: [], reruns: [], fields: "" };
     this.#told = told;
     const { fields } = await this.app.engine.ask("settings");
-    told.fields = fields;
+    told.fields = fields ?? "";
+    // Those of an allocator, as a snapshot has them, are no workload.
+    told.modelless = !parse(told.fields).has("model");
+    if (told.modelless) return this.#draw(pane);
     const piece = (p) => {
       if (turn !== this.#turn) return;
       if (p.error) told.error = p.error;
@@ -61,6 +64,7 @@ export class Findings {
 
   #draw(pane) {
     const told = this.#told;
+    if (told.modelless) return nothing(pane);
     const nodes = [];
     if (told.error) nodes.push(el("p.pane-note", {}, told.error));
     const need = Number(told.end?.need ?? 0);
@@ -91,6 +95,8 @@ export class Findings {
       if (need && need !== Number(r.peak)) what += `, ${bytes(Math.abs(need - Number(r.peak)))} ${need > Number(r.peak) ? "less" : "more"} than it needs now`;
       if (r.base_duration) what += `, ${nanos(Number(r.duration))} instead of ${nanos(Number(r.base_duration))}`;
       else what += `, ${nanos(Number(r.per_sample))} a sample`;
+      const sizes = new Set(parse(told.fields).get("batch")?.split(","));
+      if (sizes.size > 1 && r.changes.some((c) => c.field === "batch" && !String(c.value).includes(","))) what += `; one fixed size for every step, instead of ${sizes.size} that take turns`;
       if (told.end?.batch === r.set && told.end.batch_next) what += "; the largest that fits";
       if (told.end?.batch === r.set && told.end.postpones_only === "true") what += ", and only puts the end off";
       return el("li", {}, el("button.small", { type: "button", title: "Rerun with this", onclick: () => this.#take(told, r) }, r.short), ` ${what}, modelled`);

@@ -147,6 +147,15 @@ export class Flame {
     this.crumbs.replaceChildren(...nodes.flatMap((n, i) => (i ? [el("i", { "aria-hidden": "true" }, "›"), n] : [n])), sum, last, el("span.when", {}, this.#answer.note ?? ""));
   }
 
+  // #why says why blocks have no stack, as far as that is known.
+  #why() {
+    const { bare } = this.#root;
+    const [old, many] = this.#answer.before ?? [0, 0];
+    if (!many) return "the file has none for them";
+    if (many >= bare.blocks) return "allocated before the recording began";
+    return `${bytes(old)} in ${blocks(many)} of them were allocated before the recording began, and the file has none for the rest`;
+  }
+
   #notes() {
     const root = this.#root;
     const lines = [];
@@ -156,7 +165,7 @@ export class Flame {
     const [rest, many, stacks] = this.#answer.rest;
     if (stacks) lines.push(`${count(stacks)} smaller ${root.foreign ? "stacks" : "names"} are summed: ${bytes(rest)} in ${blocks(many)}. The filter brings them out.`);
     if (root.foreign && root.bare.blocks) {
-      lines.push(`${bytes(root.bare.bytes)} in ${blocks(root.bare.blocks)} came without a stack: none was recorded, or the texts of all stacks would have been too long. They stand on the outermost level, under the frame to blame where that is known.`);
+      lines.push(`${bytes(root.bare.bytes)} in ${blocks(root.bare.blocks)} came without a stack: ${this.#why()}. They stand on the outermost level, under the frame to blame where that is known.`);
     }
     if (this.deep) lines.push(`${count(this.deep)} rows are deeper than what is drawn: zoom into a frame to see them.`);
     this.notes.replaceChildren(...lines.map((t) => el("p.pane-note", {}, t)));

@@ -221,9 +221,13 @@ export class Lanes {
     this.#axis(view);
     place($("hair"), hover, this);
     place($("pin"), cursor, this);
+    $("pin-tag").hidden = $("pin").hidden;
     if (cursor !== null) {
-      $("pin").firstChild.textContent = this.app.moments ? "" : nanos(cursor, view.t1);
-      $("pin").classList.toggle("flip", this.x(cursor) > this.width - 90);
+      // Its time stands on the axis, where it covers no label.
+      const tag = $("pin-tag");
+      tag.textContent = nanos(cursor, view.t1);
+      const half = tag.offsetWidth / 2 + 1;
+      tag.style.left = `${Math.min(Math.max(this.x(cursor), half), this.width - half)}px`;
     }
     const s = $("selection");
     s.hidden = !selection;
@@ -241,7 +245,7 @@ export class Lanes {
     brush.setAttribute("aria-valuenow", Math.round(((view.t0 + view.t1) / 2 - span.t0) / whole * 100));
     brush.setAttribute("aria-valuetext", `${nanos(view.t0)} to ${nanos(view.t1)}`);
     const out = $("span");
-    if (this.app.moments) {
+    if (this.app.still) {
       out.replaceChildren(this.app.current.ooms > 1 ? `${count(this.app.current.ooms)} moments, one after the other` : "A moment");
       return;
     }
@@ -266,8 +270,8 @@ export class Lanes {
   }
 
   #axis(view) {
-    $("axis").parentNode.hidden = this.app.moments;
-    if (this.app.moments) return;
+    document.querySelector(".axis").hidden = this.app.still;
+    if (this.app.still) return;
     const range = view.t1 - view.t0;
     const step = niceStep(range, Math.max(2, this.width / 96));
     const marks = [];

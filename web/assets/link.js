@@ -1,11 +1,12 @@
 // The address bar holds the view, so that a link to a run of the agent, or a
 // reload, shows the same thing again: #run=3&from=0&to=1200&at=340&tab=peak.
+// Of what is in this tab alone it holds the name, to say later what is missing.
 // A timeline that came by link keeps its share=ID.KEY in front.
 
 export function read() {
   const p = new URLSearchParams(location.hash.slice(1));
   const number = (k) => (p.has(k) && Number.isFinite(Number(p.get(k))) ? Number(p.get(k)) : null);
-  return { run: p.get("run") ?? "", share: p.get("share"), t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "", selection: range(p.get("select")), ...details(p) };
+  return { run: p.get("run") ?? "", file: p.get("file") ?? "", share: p.get("share"), t0: number("from"), t1: number("to"), cursor: number("at"), tab: p.get("tab") ?? "", lane: p.get("lane") ?? "", selection: range(p.get("select")), ...details(p) };
 }
 
 // details is what the flame graph and the filter show.
@@ -20,7 +21,7 @@ function range(text) {
 
 let timer = 0;
 
-export function write({ run, share, view, cursor, selection, tab, lane, whole, filter, how, by, fold, frame }) {
+export function write({ run, file, share, view, cursor, selection, tab, lane, whole, filter, how, by, fold, frame }) {
   clearTimeout(timer);
   timer = setTimeout(() => {
     const p = new URLSearchParams();
@@ -41,6 +42,7 @@ export function write({ run, share, view, cursor, selection, tab, lane, whole, f
       if (!fold) p.set("fold", "no");
       if (frame) p.set("frame", frame.toString(36));
     }
+    if (file && !run && !share && p.size) p.set("file", file);
     const hash = p.toString();
     if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   }, 150);

@@ -121,6 +121,7 @@ export const opening = {
           known: ({ origin }) => {
             began = true;
             this.leave(share, true);
+            this.reading = true;
             Object.assign(this, { runId: "", blob: null, told: null, live: true, follow: true, current: null, openedAt: started });
             this.engine.tell({ t: "begin", name, origin });
           },
@@ -130,11 +131,12 @@ export const opening = {
           over: () => this.idle(),
         });
       } catch (e) {
+        this.reading = false;
         if (began) await this.takeBack(before);
         throw new Error(await describe(blob, name, e.message));
       }
       if (!told) return; // something else was opened in the meantime
-      this.live = false;
+      this.live = this.reading = false;
       this.told = told;
       const { blob: made } = await this.engine.call({ t: "done" });
       this.blob = made;

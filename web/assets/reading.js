@@ -19,12 +19,44 @@ export function show(pane, told) {
 function reading({ name, kind, line, phrase, rows, reading: r }, i, of) {
   const id = `reading-${i}`;
   const where = line > 1 || of > 1 ? el("small", {}, line ? ` line ${line}` : "") : null;
+  const { figures, held, grows } = sorted(rows);
+  const calmly = calm.has(r.verdict) || r.verdict?.startsWith("undetermined");
   const left = el("div", {},
-    el(`div.verdict${calm.has(r.verdict) || r.verdict?.startsWith("undetermined") ? ".calm" : ""}`, { "data-verdict": r.verdict }, el("h4", {}, phrase ?? "What it says"), r.why ? el("p", {}, r.why) : null),
+    grows && section(grows.label, "", grows.values),
     section("What to do", "not verified by a rerun", r.next),
     replays(r),
     section("What cannot be concluded", "", r.not_concluded));
-  return el("article.reading", { "aria-labelledby": id, "data-kind": kind }, el("h3", { id }, name, where), el("div.reading-split", {}, left, table(rows)));
+  const right = held.length ? el("div", {}, ...held.map(holders)) : null;
+  return el("article.reading", { "aria-labelledby": id, "data-kind": kind },
+    el("h3", { id }, name, where),
+    el(`div.verdict${calmly ? ".calm" : ""}`, { "data-verdict": r.verdict }, phrase ? el("h4", {}, phrase) : null, r.why ? el("p", {}, r.why) : null),
+    figureList(figures),
+    el("div.reading-split", {}, right, left.childNodes.length ? left : null));
+}
+
+// sorted tells the rows apart: figures, who holds the memory and what grows, each
+// a label and the values that belong to it.
+function sorted(rows) {
+  const groups = [];
+  for (const [label, value] of rows) {
+    if (label || !groups.length) groups.push({ label, values: [] });
+    groups.at(-1).values.push(value);
+  }
+  const told = (words) => groups.filter((g) => g.label.startsWith(words));
+  const held = told("Who holds ");
+  const [grows] = told("What grows");
+  return { held, grows, figures: groups.filter((g) => g !== grows && !held.includes(g)) };
+}
+
+// holders lists who holds an allocator's memory, with the share of each.
+function holders({ label, values }) {
+  return el("section.said.held", {}, el("h4", {}, label), el("table", {}, el("tbody", {}, ...values.map((v) => {
+    const [, size, share, blocks, who] = /^([^,]+), ([\d.<]+) % in (.+? blocks?): ([^]*)$/.exec(v) ?? [];
+    if (!who) return el("tr", {}, el("td", { colSpan: 4 }, v));
+    const bar = el("i");
+    bar.style.width = `${Number.parseFloat(share.replace("<", "")) || 0}%`;
+    return el("tr", {}, el("td.num", {}, size), el("td.length", { title: `${share} %` }, bar), el("td.num", {}, `${share} %`), el("td", {}, who, el("small", {}, ` ${blocks}`)));
+  }))));
 }
 
 // Verdicts that are no failure.
@@ -35,9 +67,10 @@ function section(title, note, list) {
   return el("section.said", {}, el("h4", {}, title, note ? el("small", {}, ` ${note}`) : null), el("ul", {}, ...list.map((x) => el("li", {}, x))));
 }
 
-function table(rows) {
-  if (!rows.length) return null;
-  return el("table.said", {}, el("caption.unseen", {}, "Figures"), el("tbody", {}, ...rows.map(([label, value]) => el("tr", {}, el("th", { scope: "row" }, label), el("td", {}, value)))));
+function figureList(groups) {
+  if (!groups.length) return null;
+  return el("dl.said-figures", { "aria-label": "Figures" }, ...groups.map(({ label, values }) =>
+    el(`div${values.some((v) => v.length > 44) || values.length > 1 ? ".long" : ""}`, {}, el("dt", {}, label), ...values.map((v) => el("dd", {}, v)))));
 }
 
 // replays lists the settings that were tried on the recorded requests, those

@@ -12,7 +12,7 @@ export const running = {
   async demo(d) {
     this.knobs.show(parse(d.fields));
     const shared = d.fields.includes(".card=");
-    if (this.hasAgent) await this.runOnAgent({ alone: !shared, twice: shared });
+    if (this.hasAgent) await this.runOnAgent({ alone: !shared, twice: shared, fresh: true });
     else await this.rerun(d.title, true);
   },
 
@@ -62,8 +62,9 @@ export const running = {
 
   // runOnAgent starts what the controls say; twice: once more when the first has
   // its memory, and shows the second.
-  async runOnAgent({ alone = false, twice = false } = {}) {
+  async runOnAgent({ alone = false, twice = false, fresh = false } = {}) {
     if (!this.hasAgent) return;
+    if (!fresh && this.rerunless) return this.toast(this.rerunless);
     if (this.local) return this.toast("A rerun is in progress: stop it first.");
     this.knobs.problems(null);
     await this.work(async () => {
@@ -139,7 +140,12 @@ export const running = {
   async readOriginal({ id, name }) {
     let blob = null;
     await this.work(async () => { blob = await agent.original(id); });
-    if (blob) await this.openFile(new File([blob], name));
+    if (!blob) return;
+    await this.openFile(new File([blob], name));
+    const mine = this.library.get(this.localId);
+    if (this.runId || mine?.name !== name) return;
+    mine.agent = id; // the menu has it already
+    this.picker();
   },
 
   async streamed(s) {
@@ -183,11 +189,12 @@ export const running = {
     if (this.agentRuns?.length) {
       groups.push(el("optgroup", { label: "On the agent" }, ...this.agentRuns.map((r) => el("option", { value: `agent:${r.id}` }, `${r.name} #${r.id.slice(0, 8)} · ${r.state}`))));
     }
-    if (this.library.size) {
-      groups.push(el("optgroup", { label: "In this tab" }, ...[...this.library].map(([id, l]) => el("option", { value: id }, l.name))));
+    const own = [...this.library].filter(([, l]) => !this.agentRuns?.some((r) => r.id === l.agent));
+    if (own.length) {
+      groups.push(el("optgroup", { label: "In this tab" }, ...own.map(([id, l]) => el("option", { value: id }, l.name))));
     }
-    const now = this.runId ? `agent:${this.runId}` : this.current ? this.localId : "";
-    const key = JSON.stringify([this.agentRuns?.map((r) => [r.id, r.state]), [...this.library.keys()], now, this.current?.name]);
+    const now = this.runId ? `agent:${this.runId}` : this.current ? (this.localId && !own.some(([id]) => id === this.localId) ? `agent:${this.library.get(this.localId)?.agent}` : this.localId) : "";
+    const key = JSON.stringify([this.agentRuns?.map((r) => [r.id, r.state]), own.map(([id]) => id), now, this.current?.name]);
     if (key === this.pickerKey) return;
     this.pickerKey = key;
     select.disabled = !groups.length;

@@ -62,43 +62,48 @@ func icon(name string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+		case "knobs":
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<path d=\"M2 4.500h6M12 4.500h2M2 11.500h2M8 11.500h6\"></path> <circle cx=\"10\" cy=\"4.500\" r=\"1.800\"></circle> <circle cx=\"6\" cy=\"11.500\" r=\"1.800\"></circle>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		case "close":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<path d=\"m4 4 8 8M12 4l-8 8\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<path d=\"m4 4 8 8M12 4l-8 8\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "swap":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<path d=\"M3 5.500h9.500M10 3l2.500 2.500L10 8M13 10.500H3.500M6 8l-2.500 2.500L6 13\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<path d=\"M3 5.500h9.500M10 3l2.500 2.500L10 8M13 10.500H3.500M6 8l-2.500 2.500L6 13\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "play":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<path d=\"M5 3.200v9.600l7.800-4.800Z\" fill=\"currentColor\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<path d=\"M5 3.200v9.600l7.800-4.800Z\" fill=\"currentColor\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "stop":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<rect x=\"4\" y=\"4\" width=\"8\" height=\"8\" rx=\"1\" fill=\"currentColor\"></rect>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<rect x=\"4\" y=\"4\" width=\"8\" height=\"8\" rx=\"1\" fill=\"currentColor\"></rect>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "agent":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<path d=\"M4.500 4.500h7v7h-7zM6.500 2v2.500M9.500 2v2.500M6.500 11.500V14M9.500 11.500V14M2 6.500h2.500M2 9.500h2.500M11.500 6.500H14M11.500 9.500H14\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<path d=\"M4.500 4.500h7v7h-7zM6.500 2v2.500M9.500 2v2.500M6.500 11.500V14M9.500 11.500V14M2 6.500h2.500M2 9.500h2.500M11.500 6.500H14M11.500 9.500H14\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "plus":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<path d=\"M8 3.500v9M3.500 8h9\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<path d=\"M8 3.500v9M3.500 8h9\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "minus":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<path d=\"M3.500 8h9\"></path>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<path d=\"M3.500 8h9\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</svg>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</svg>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -125,7 +130,7 @@ func mark() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<svg class=\"mark\" viewBox=\"0 0 24 24\" width=\"24\" height=\"24\" fill=\"none\" aria-hidden=\"true\"><path class=\"mark-high\" d=\"M3 6.500h18\" stroke-width=\"2\" stroke-dasharray=\"2.500 2.500\"></path> <path class=\"mark-water\" d=\"M2 12.500c2.200-2.700 4.400-2.700 6.700 0s4.500 2.700 6.700 0 4.400-2.700 6.600 0V20a1.500 1.500 0 0 1-1.500 1.500h-17A1.500 1.500 0 0 1 2 20Z\"></path></svg>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<svg class=\"mark\" viewBox=\"0 0 24 24\" width=\"24\" height=\"24\" fill=\"none\" aria-hidden=\"true\"><path class=\"mark-high\" d=\"M3 6.500h18\" stroke-width=\"2\" stroke-dasharray=\"2.500 2.500\"></path> <path class=\"mark-water\" d=\"M2 12.500c2.200-2.700 4.400-2.700 6.700 0s4.500 2.700 6.700 0 4.400-2.700 6.600 0V20a1.500 1.500 0 0 1-1.500 1.500h-17A1.500 1.500 0 0 1 2 20Z\"></path></svg>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -151,7 +156,7 @@ func tide() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<svg class=\"tide\" viewBox=\"0 0 560 120\" preserveAspectRatio=\"xMidYMid meet\" aria-hidden=\"true\"><path class=\"tide-limit\" d=\"M0 22H560\"></path> <path class=\"tide-4\" d=\"M0 104H60l8-6h52l6-18h46l4 10h28l6-26h46l4 12h30l8-30h42l5 14h30l8-32h42l5 22h32l8-26H560V120H0Z\"></path> <path class=\"tide-3\" d=\"M0 107H64l8-4h52l6-12h46l4 6h28l6-16h46l4 8h30l8-19h42l5 9h30l8-20h42l5 14h34l8-12H560V120H0Z\"></path> <path class=\"tide-2\" d=\"M0 110H120l6-7h62l6-4h64l8-6h68l8-7h64l8-4H560V120H0Z\"></path> <path class=\"tide-1\" d=\"M0 113H560v7H0Z\"></path></svg>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<svg class=\"tide\" viewBox=\"0 0 560 120\" preserveAspectRatio=\"xMinYMid meet\" aria-hidden=\"true\"><path class=\"tide-limit\" d=\"M0 22H560\"></path> <path class=\"tide-4\" d=\"M0 104H60l8-6h52l6-18h46l4 10h28l6-26h46l4 12h30l8-30h42l5 14h30l8-32h42l5 22h32l8-26H560V120H0Z\"></path> <path class=\"tide-3\" d=\"M0 107H64l8-4h52l6-12h46l4 6h28l6-16h46l4 8h30l8-19h42l5 9h30l8-20h42l5 14h34l8-12H560V120H0Z\"></path> <path class=\"tide-2\" d=\"M0 110H120l6-7h62l6-4h64l8-6h68l8-7h64l8-4H560V120H0Z\"></path> <path class=\"tide-1\" d=\"M0 113H560v7H0Z\"></path></svg>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

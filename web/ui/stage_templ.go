@@ -36,17 +36,33 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Where did the memory go?</h1><p>Watch a training run fill a device, change a setting, and rerun it in this page.</p><div id=\"start-demos\" class=\"start-demos\"></div><p class=\"start-open\">or drop what you have anywhere: a <b>log</b> of what ran out of memory, a PyTorch <b>snapshot</b>, a <b>profile</b> or <b>trace</b> of TensorFlow or JAX, an RMM log, an <b>nvidia-smi</b> table, a <b>.tideline</b> file. <button type=\"button\" class=\"link\" id=\"start-open\">Open one</button>, or <button type=\"button\" class=\"link\" id=\"start-paste\">paste a text</button>.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Where did the memory go?</h1><p class=\"start-lost\" id=\"start-lost\" role=\"status\" hidden></p><div class=\"start-drop\"><p class=\"start-what\"><b>Drop what you have</b> <span>a log of what ran out of memory, a PyTorch snapshot, a profile or trace of TensorFlow or JAX, an RMM log, an nvidia-smi table, a .tideline file</span></p><p class=\"start-buttons\"><button type=\"button\" class=\"primary\" id=\"start-open\">")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = icon("open").Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<span>Open a file</span></button> <button type=\"button\" id=\"start-paste\">")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = icon("paste").Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<span>Paste a text</span></button></p><p class=\"start-note\" id=\"start-note\">Files stay in this tab. Nothing is uploaded.</p></div><p class=\"start-or\">Or watch a training run fill a device, change a setting, and rerun it in this page:</p><div id=\"start-demos\" class=\"start-demos\"></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if o.Guest {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"start-note\">This page was opened without the agent’s token: it opens files and links and reruns here. To run on the agent, open the address that <code>tideline serve</code> printed.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"start-note\">This page was opened without the agent’s token: it opens files and links and reruns here. To run on the agent, open the address that <code>tideline serve</code> printed.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"start-note\" id=\"start-note\">Files stay in this tab. Nothing is uploaded.</p></div></div><div class=\"timeline\" id=\"timeline\" hidden><div class=\"toolbar\" role=\"toolbar\" aria-label=\"View\"><output id=\"span\" class=\"span\" aria-live=\"off\"></output> <span class=\"tools\"><button type=\"button\" class=\"ghost\" id=\"zoom-out\" title=\"Zoom out (s)\" aria-label=\"Zoom out\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</div></div><div class=\"timeline\" id=\"timeline\" hidden><div class=\"toolbar\" role=\"toolbar\" aria-label=\"View\"><output id=\"span\" class=\"span\" aria-live=\"off\"></output> <span class=\"tools\"><button type=\"button\" class=\"ghost\" id=\"zoom-out\" title=\"Zoom out (s)\" aria-label=\"Zoom out\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -54,7 +70,7 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</button> <button type=\"button\" class=\"ghost\" id=\"zoom-in\" title=\"Zoom in (w)\" aria-label=\"Zoom in\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</button> <button type=\"button\" class=\"ghost\" id=\"zoom-in\" title=\"Zoom in (w)\" aria-label=\"Zoom in\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -62,7 +78,7 @@ func stage(o Options) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</button> <button type=\"button\" class=\"ghost wide\" id=\"fit\" title=\"Show everything (f or 0)\">Fit</button> <button type=\"button\" class=\"ghost wide\" id=\"zoom-selection\" title=\"Zoom to the selection (z)\" disabled>Selection</button> <button type=\"button\" class=\"ghost wide\" id=\"to-peak\" title=\"Go to the peak (p)\">Peak</button> <button type=\"button\" class=\"ghost wide bad\" id=\"next-oom\" title=\"Next out of memory (n)\" hidden>Next OOM</button> <button type=\"button\" class=\"ghost wide\" id=\"follow\" title=\"Follow the live run (l)\" aria-pressed=\"true\" hidden>Follow</button></span><form class=\"find\" id=\"find\" role=\"search\"><label class=\"unseen\" for=\"find-text\">Search tensors and ops</label> <input id=\"find-text\" type=\"search\" placeholder=\"Search tensors, ops\" spellcheck=\"false\"> <kbd aria-hidden=\"true\">/</kbd></form></div><div class=\"minimap\" id=\"minimap\"><div class=\"gutter\"><span>Overview</span></div><div class=\"minimap-plot\" id=\"minimap-plot\"><canvas aria-hidden=\"true\"></canvas><div class=\"brush\" id=\"brush\" role=\"slider\" tabindex=\"0\" aria-label=\"Visible range\" aria-valuemin=\"0\" aria-valuemax=\"100\" aria-valuenow=\"0\"><i class=\"grip left\"></i><i class=\"grip right\"></i></div></div></div><div class=\"axis\"><div class=\"gutter\"></div><div class=\"axis-plot\" id=\"axis\" aria-hidden=\"true\"></div></div><div class=\"lanes\" id=\"lanes\" tabindex=\"-1\"><div class=\"cross\" id=\"cross\" aria-hidden=\"true\"><i class=\"selection\" id=\"selection\" hidden></i> <i class=\"hair\" id=\"hair\" hidden></i> <i class=\"pin\" id=\"pin\" hidden><b></b></i></div></div><div class=\"tip\" id=\"tip\" role=\"presentation\" hidden></div></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</button> <button type=\"button\" class=\"ghost wide\" id=\"fit\" title=\"Show everything (f or 0)\">Fit</button> <button type=\"button\" class=\"ghost wide\" id=\"zoom-selection\" title=\"Zoom to the selection (z)\" disabled>Selection</button> <button type=\"button\" class=\"ghost wide\" id=\"to-peak\" title=\"Go to the peak (p)\">Peak</button> <button type=\"button\" class=\"ghost wide bad\" id=\"next-oom\" title=\"Next out of memory (n)\" hidden>Next OOM</button> <button type=\"button\" class=\"ghost wide\" id=\"follow\" title=\"Follow the live run (l)\" aria-pressed=\"true\" hidden>Follow</button></span><form class=\"find\" id=\"find\" role=\"search\"><label class=\"unseen\" for=\"find-text\">Search tensors and ops</label> <input id=\"find-text\" type=\"search\" placeholder=\"Search tensors, ops\" spellcheck=\"false\"> <kbd aria-hidden=\"true\">/</kbd></form></div><div class=\"minimap\" id=\"minimap\"><div class=\"gutter\"><span>Overview</span></div><div class=\"minimap-plot\" id=\"minimap-plot\"><canvas aria-hidden=\"true\"></canvas><div class=\"brush\" id=\"brush\" role=\"slider\" tabindex=\"0\" aria-label=\"Visible range\" aria-valuemin=\"0\" aria-valuemax=\"100\" aria-valuenow=\"0\"><i class=\"grip left\"></i><i class=\"grip right\"></i></div></div></div><div class=\"axis\"><div class=\"gutter\"></div><div class=\"axis-plot\"><div id=\"axis\" aria-hidden=\"true\"></div><b class=\"pin-tag\" id=\"pin-tag\" aria-hidden=\"true\" hidden></b></div></div><div class=\"lanes\" id=\"lanes\" tabindex=\"-1\"><div class=\"cross\" id=\"cross\" aria-hidden=\"true\"><i class=\"selection\" id=\"selection\" hidden></i> <i class=\"hair\" id=\"hair\" hidden></i> <i class=\"pin\" id=\"pin\" hidden></i></div></div><div class=\"tip\" id=\"tip\" role=\"presentation\" hidden></div></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -88,7 +104,7 @@ func inspector() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"inspector\" id=\"inspector\" aria-label=\"Details\" hidden><div class=\"splitter\" id=\"splitter\" role=\"separator\" aria-orientation=\"horizontal\" tabindex=\"0\" aria-label=\"Height of the details\" aria-valuemin=\"120\" aria-valuemax=\"800\" aria-valuenow=\"264\"></div><div class=\"tabs\" role=\"tablist\" aria-label=\"Details\"><button type=\"button\" role=\"tab\" class=\"tab\" id=\"tab-reading\" data-tab=\"reading\" aria-controls=\"pane\" aria-selected=\"false\" tabindex=\"-1\" hidden>What it says<span class=\"badge\" hidden></span></button>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<section class=\"inspector\" id=\"inspector\" aria-label=\"Details\" hidden><div class=\"splitter\" id=\"splitter\" role=\"separator\" aria-orientation=\"horizontal\" tabindex=\"0\" aria-label=\"Height of the details\" aria-valuemin=\"120\" aria-valuemax=\"800\" aria-valuenow=\"264\"></div><div class=\"tabs\" role=\"tablist\" aria-label=\"Details\"><button type=\"button\" role=\"tab\" class=\"tab\" id=\"tab-reading\" data-tab=\"reading\" aria-controls=\"pane\" aria-selected=\"false\" tabindex=\"-1\" hidden>What it says<span class=\"badge\" hidden></span></button>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -132,7 +148,7 @@ func inspector() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span class=\"tab-note\" id=\"tab-note\"></span></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<span class=\"tab-note\" id=\"tab-note\"></span></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -140,7 +156,7 @@ func inspector() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"pane\" id=\"pane\" role=\"tabpanel\" tabindex=\"0\" aria-labelledby=\"tab-live\"></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<div class=\"pane\" id=\"pane\" role=\"tabpanel\" tabindex=\"0\" aria-labelledby=\"tab-live\"></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -167,7 +183,7 @@ func sift() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<form class=\"sift\" id=\"sift\" role=\"search\" aria-label=\"Filter of allocations\"><label class=\"unseen\" for=\"sift-text\">Filter by frame, tensor or op</label> <input id=\"sift-text\" type=\"search\" placeholder=\"Filter frames, tensors, ops\" spellcheck=\"false\" autocomplete=\"off\"> <output class=\"sift-note\" id=\"sift-note\" for=\"sift-text\"></output><div class=\"flame-tools\" id=\"flame-tools\" hidden><fieldset class=\"segments\" id=\"flame-how\" hidden><legend class=\"unseen\">Which blocks of the selection</legend>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<form class=\"sift\" id=\"sift\" role=\"search\" aria-label=\"Filter of allocations\"><label class=\"unseen\" for=\"sift-text\">Filter by frame, tensor or op</label> <input id=\"sift-text\" type=\"search\" placeholder=\"Filter frames, tensors, ops\" spellcheck=\"false\" autocomplete=\"off\"> <output class=\"sift-note\" id=\"sift-note\" for=\"sift-text\"></output><div class=\"flame-tools\" id=\"flame-tools\" hidden><fieldset class=\"segments\" id=\"flame-how\" hidden><legend class=\"unseen\">Which blocks of the selection</legend>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -179,7 +195,7 @@ func sift() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</fieldset><fieldset class=\"segments\" id=\"flame-measure\"><legend class=\"unseen\">Width</legend>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</fieldset><fieldset class=\"segments\" id=\"flame-measure\"><legend class=\"unseen\">Width</legend>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -191,7 +207,7 @@ func sift() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</fieldset><label class=\"check\" title=\"A frame that calls only one other is drawn with it as one\"><input type=\"checkbox\" id=\"flame-fold\" checked> Fold</label></div></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</fieldset><label class=\"check\" title=\"A frame that calls only one other is drawn with it as one\"><input type=\"checkbox\" id=\"flame-fold\" checked> Fold</label></div></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -216,69 +232,69 @@ func way(name, value, words, title string, on bool) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<label class=\"segment\" title=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<label class=\"segment\" title=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var5 string
 		templ_7745c5c3_Var5, templ_7745c5c3_Err = templruntime.NewAttributeExpression(title).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 115, Col: 37}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 124, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var5)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"><input type=\"radio\" name=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\"><input type=\"radio\" name=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var6 string
 		templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(name).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 115, Col: 71}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 124, Col: 71}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
 		templ_7745c5c3_Var7, templ_7745c5c3_Err = templruntime.NewAttributeExpression(value).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 115, Col: 87}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 124, Col: 87}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var7)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if on {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, " checked")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " checked")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "><span>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "><span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var8 string
 		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(words)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 115, Col: 120}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 124, Col: 120}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</span></label>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</span></label>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -303,72 +319,72 @@ func tab(id, name string, on bool) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<button type=\"button\" role=\"tab\" class=\"tab\" id=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<button type=\"button\" role=\"tab\" class=\"tab\" id=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templruntime.NewAttributeExpression("tab-" + id).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 119, Col: 62}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 128, Col: 62}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var10)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "\" data-tab=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "\" data-tab=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var11 string
 		templ_7745c5c3_Var11, templ_7745c5c3_Err = templruntime.NewAttributeExpression(id).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 119, Col: 78}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 128, Col: 78}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var11)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\" aria-controls=\"pane\" aria-selected=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "\" aria-controls=\"pane\" aria-selected=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var12 string
 		templ_7745c5c3_Var12, templ_7745c5c3_Err = templruntime.NewAttributeExpression(trueFalse(on)).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 119, Col: 131}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 128, Col: 131}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var12)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "\" tabindex=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "\" tabindex=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var13 string
 		templ_7745c5c3_Var13, templ_7745c5c3_Err = templruntime.NewAttributeExpression(tabIndex(on)).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 119, Col: 157}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 128, Col: 157}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var13)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var14 string
 		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(name)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 119, Col: 166}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/stage.templ`, Line: 128, Col: 166}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<span class=\"badge\" hidden></span></button>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<span class=\"badge\" hidden></span></button>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
