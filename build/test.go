@@ -103,7 +103,7 @@ func wasmPackages() []string { return []string{"./protocol/...", "./shared/...",
 
 // raced are the packages with goroutines of their own; elsewhere the race
 // detector would cost minutes and could find nothing.
-var raced = []string{"./native/agent/...", "./native/feed/...", "./native/sharing/...", "./web/share"}
+var raced = []string{"./native/agent/...", "./native/attach", "./native/feed/...", "./native/sharing/...", "./web/share"}
 
 func race(ctx context.Context, total *counts) error {
 	if left, err := withoutCompiler("the race detector"); left {
