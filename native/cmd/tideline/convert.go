@@ -129,7 +129,26 @@ func (v *convertCmd) Run(c *console) error {
 	if err != nil {
 		return fmt.Errorf("convert %s to %s: %w", name, v.Out, err)
 	}
+	if st, serr := os.Stat(v.Out); v.Out != "-" && serr == nil && st.Mode().IsRegular() {
+		c.note("%s: %s, %s\n", v.Out, v.what(format), size(st.Size()))
+	}
 	return nil
+}
+
+// what is a format in words.
+func (v *convertCmd) what(format string) string {
+	switch format {
+	case "tideline":
+		return "a timeline"
+	case "txt":
+		return "a timeline as text"
+	case "json":
+		return "a trace for Perfetto and Chrome"
+	case "pprof":
+		return "a pprof profile"
+	default:
+		return "a table of " + v.CSV
+	}
 }
 
 // closer is a sink that has something left to write at the end.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,15 +17,21 @@ import (
 // says so.
 func TestConvertWritesEachFormat(t *testing.T) {
 	line, dir := recorded(t, small), t.TempDir()
-	for name, head := range map[string]string{
-		"a.json": `{"displayTimeUnit"`, "a.json.gz": "\x1f\x8b", "a.pb.gz": "\x1f\x8b", "a.csv": "device,allocator,address", "a.TXT": "# tideline text",
-		"a.tideline": "\x89TIDE",
+	for _, c := range [][3]string{
+		{"a.json", `{"displayTimeUnit"`, "a trace for Perfetto and Chrome"},
+		{"a.json.gz", "\x1f\x8b", "a trace for Perfetto and Chrome"},
+		{"a.pb.gz", "\x1f\x8b", "a pprof profile"},
+		{"a.csv", "device,allocator,address", "a table of allocations"},
+		{"a.TXT", "# tideline text", "a timeline as text"},
+		{"a.tideline", "\x89TIDE", "a timeline"},
 	} {
+		name, head, what := c[0], c[1], c[2]
 		out := filepath.Join(dir, name)
-		if code, _, stderr := tideline(t, "convert", line, out); code != exitDone {
-			t.Fatalf("%s: %s", name, stderr)
-		}
+		code, stdout, stderr := tideline(t, "convert", line, out)
 		b, err := os.ReadFile(out)
+		if said := fmt.Sprintf("%s: %s, %s\n", out, what, size(int64(len(b)))); code != exitDone || stdout != "" || stderr != said {
+			t.Errorf("%s: says %q and %q, want %q", name, stdout, stderr, said)
+		}
 		if err != nil || !strings.HasPrefix(string(b), head) {
 			t.Errorf("%s: %v, begins with %.20q", name, err, b)
 		}

@@ -77,6 +77,9 @@ func sortOf(text []byte) fileSort {
 	return ofNoSort
 }
 
+// further is what a verb wants behind its first file.
+var further = map[string]string{"convert": " OUT", "diff": " OTHER.tideline"}
+
 // verb says what a file of this sort is and what to do with it for whoever
 // called verb; "" where verb itself is for it.
 func (s fileSort) verb(verb, name string) string {
@@ -87,7 +90,7 @@ func (s fileSort) verb(verb, name string) string {
 	case s == aWorkload && verb == "plan":
 		return fmt.Sprintf("a workload, not a table of buffers: tideline run -o run.tideline %s, then tideline convert --csv buffers run.tideline buffers.csv, then tideline plan buffers.csv", name)
 	case s == aWorkload:
-		return fmt.Sprintf("a workload, not what became of one: tideline run -o run.tideline %s, then tideline %s run.tideline", name, verb)
+		return fmt.Sprintf("a workload, not what became of one: tideline run -o run.tideline %s, then tideline %s run.tideline%s", name, verb, further[verb])
 	case s == aTable:
 		return "a table of buffers: tideline plan " + name
 	case s == aTrace:

@@ -22,7 +22,7 @@ func TestMistakesAreAnsweredInOneLine(t *testing.T) {
 		{"an option that is misspelt", []string{"replay", run, "--allocator", "torch", "--set", "expandable_segmens=true"}, `did you mean "expandable_segments"?`},
 		{"a number beyond all", []string{"run", "-q", w, "--set", "batch=99999999999999999999"}, "is too large"},
 		{"a workload to explain", []string{"explain", w}, "is a workload"},
-		{"a text without a timeline", []string{"convert", text, "-"}, "expected a .tideline file"},
+		{"a text without a timeline", []string{"convert", text, "-"}, "Tideline opens .tideline files"},
 	} {
 		code, stdout, stderr := tideline(t, c.args...)
 		lines := strings.Split(strings.TrimSpace(stderr), "\n")
