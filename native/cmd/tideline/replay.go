@@ -22,7 +22,7 @@ type replayCmd struct {
 	Matrix        bool   `help:"Replay the requests through all allocators, side by side."`
 	Options       bool   `help:"With --allocator: list the options that --set takes."`
 	Of            string `placeholder:"NAME" help:"With --allocator or --matrix: whose requests, such as GPU_0_bfc; otherwise the device allocator that held most."`
-	Best          bool   `help:"With --allocator: search its best setting for these requests and say what it saves."`
+	Best          bool   `help:"Search the best setting of --allocator for these requests, by default of the one that made them, and say what it saves."`
 	TorchVersion  string `placeholder:"X.Y" help:"With --best: leave options away that this version of PyTorch lacks, such as 2.8."`
 	SmallestLimit bool   `help:"With --allocator or --matrix: the smallest limit that serves all requests."`
 	Limit         string `placeholder:"SIZE" help:"With --allocator or --matrix: the most that the allocator may take; otherwise the recorded limit."`
@@ -86,7 +86,7 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 // changed is the timeline's workload with the settings applied.
 func (r *replayCmd) changed(s *analysis.Summary) (*api.Workload, error) {
 	if s.Settings.Text("model") == "" { // those of an allocator name no model, either
-		return nil, fmt.Errorf("%s does not say what was run: only timelines of Tideline's own runs can be rerun; its requests for memory alone can be replayed through other allocators with --allocator NAME or --matrix", r.File)
+		return nil, usage("%s does not say what was run: only timelines of Tideline's own runs can be rerun; its requests for memory alone can be replayed through other allocators with --allocator NAME or --matrix", r.File)
 	}
 	w, problems := api.FromFields(s.Settings)
 	if len(problems) > 0 {

@@ -14,7 +14,7 @@ func TestReplayOfASnapshotSaysWhatCanBeDone(t *testing.T) {
 		t.Fatalf("convert: %s", stderr)
 	}
 	code, _, stderr := tideline(t, "replay", line)
-	if code != 1 || !strings.Contains(stderr, "--matrix") || strings.Count(stderr, "\n") > 2 {
+	if code != exitUsage || !strings.Contains(stderr, "--matrix") || strings.Count(stderr, "\n") > 2 {
 		t.Errorf("code %d, and it says\n%s", code, stderr)
 	}
 }

@@ -20,12 +20,24 @@ func (r *replayCmd) tune(ctx context.Context, c *console) error {
 	switch {
 	case r.Best && r.SmallestLimit:
 		return usage("--best tells the smallest limit, too: leave --smallest-limit away")
-	case r.Best && (r.Allocator == "" || r.Matrix):
+	case r.Best && r.Matrix:
 		return usage("--best is of one allocator: name it with --allocator")
 	case r.Best && len(r.Set) > 0:
 		return usage("--best chooses the settings: leave --set away")
 	case r.SmallestLimit && r.Allocator == "" && !r.Matrix:
 		return usage("--smallest-limit goes with --allocator NAME or --matrix")
+	}
+	var q *remedy.Requests
+	if r.Best && r.Allocator == "" && r.File != "" {
+		var err error
+		if q, err = r.requests(c); err != nil {
+			return err
+		}
+		k, err := kinds.ByName(q.Own.Kind)
+		if err != nil {
+			return usage("--best is of one allocator, and %s does not say which made its requests: name it with --allocator", r.File)
+		}
+		r.Allocator = k.Name
 	}
 	entries, err := r.entries()
 	if err != nil {
@@ -35,9 +47,10 @@ func (r *replayCmd) tune(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.requests(c)
-	if err != nil {
-		return err
+	if q == nil {
+		if q, err = r.requests(c); err != nil {
+			return err
+		}
 	}
 	o := tune.Options{Limit: limit, Calls: tuneCalls, Stop: func() bool { return ctx.Err() != nil }}
 	if r.Best {
