@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 
 	"tideline/protocol/event"
@@ -204,6 +205,26 @@ func accumulating(s *smilog.Screen) (name string, n int) {
 	return "", 0
 }
 
+// oneTable is what there is to say of cards without processes, or the other way
+// round: the figures first.
+func oneTable(s *smilog.Screen, t *smiSums, accounted bool) string {
+	const apart = "so used memory and processes cannot be compared."
+	switch {
+	case t.usedKnown && !s.HasTable:
+		on, verb := cmp.Or(s.GPUs[0].Name, "the card"), "are"
+		if n := len(s.GPUs); n > 1 {
+			on = fmt.Sprintf("%d cards", n)
+		}
+		if s.Samples > 1 {
+			verb = "were last"
+		}
+		return fmt.Sprintf("%d of %d MiB %s used on %s. The table of processes is not here, %s", t.used, t.total, verb, on, apart)
+	case accounted && !s.HasGPUs:
+		return fmt.Sprintf("The processes listed (%d) hold %d MiB together. The table of cards is not here, %s", len(s.Processes), t.accounted, apart)
+	}
+	return "Only one of the two tables is here, " + apart
+}
+
 func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) {
 	rest := t.used - t.accounted
 	for i := range min(len(s.GPUs), 8) {
@@ -237,7 +258,7 @@ func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) 
 		r.Why = "The driver does not tell how much each process holds here, as on Windows and on some consumer cards."
 	case s.Monitor, s.HasGPUs, s.HasTable:
 		r.Verdict = "parse_only"
-		r.Why = "Only one of the two tables is here, so used memory and processes cannot be compared."
+		r.Why = oneTable(s, t, accounted)
 	default:
 		r.Verdict = string(analysis.UndeterminedNoState)
 	}
