@@ -17,6 +17,7 @@ type Estimate struct {
 	// SmallestLimit is the smallest memory_limit, in whole MiB, that the
 	// workload runs with; one MiB less fails. 0: not found.
 	SmallestLimit int64
+	Smallest      *Trial // under it; nil: not found
 	Found         Found
 
 	// The interval around the peak, in bytes: Low is what the exact allocator
@@ -66,7 +67,7 @@ func (p *Prober) Estimate(w *api.Workload, k Knob, most int) (*Estimate, bool) {
 	if e.Found, ok = p.Most(w, k, guess, most); !ok {
 		return e, false
 	}
-	e.SmallestLimit, ok = p.smallestLimit(w, e)
+	ok = p.smallestLimit(w, e)
 	return e, ok
 }
 
@@ -84,10 +85,10 @@ func runtimeOf(w *api.Workload, entry int) int64 {
 }
 
 // smallestLimit searches from what is needed at the peak up to twice that.
-func (p *Prober) smallestLimit(w *api.Workload, e *Estimate) (int64, bool) {
+func (p *Prober) smallestLimit(w *api.Workload, e *Estimate) bool {
 	i := Entry(w, p.Device)
 	if i < 0 || kindOf(&w.Devices[i]) != "gpu" || len(w.Devices[i].Logical) > 0 || w.Devices[i].Virtual > 0 {
-		return 0, true
+		return true
 	}
 	x := w.Clone()
 	d := &x.Devices[i]
@@ -101,9 +102,37 @@ func (p *Prober) smallestLimit(w *api.Workload, e *Estimate) (int64, bool) {
 	n := Smallest(least, most, func(n int) bool {
 		d.MemoryLimit = int64(n) * mib
 		t, ok := p.Try(x)
-		return ok && t.Passed
+		if ok = ok && t.Passed; ok {
+			e.Smallest = t // each that passes is smaller than those before
+		}
+		return ok
 	})
-	return int64(n) * mib, !p.Over()
+	e.SmallestLimit = int64(n) * mib
+	return !p.Over()
+}
+
+// Below is why a limit below the peak suffices.
+type Below struct {
+	Unasked int64   // bytes of the peak that are room in chunks beyond what was asked for
+	Enough  bool    // that alone is the difference
+	Falls   bool    // kernels fell back to algorithms with less workspace
+	Slower  float64 // how many times as long the run under the limit takes
+}
+
+// Below says why the smallest limit is below the peak of a workload that fits,
+// by comparing the two runs. It is false where it is not, or for no reason that
+// shows.
+func (e *Estimate) Below() (Below, bool) {
+	if !e.Asked.Passed || e.Smallest == nil || e.SmallestLimit >= e.Asked.Peak || e.Asked.Nanos == 0 {
+		return Below{}, false
+	}
+	lack := e.Asked.Peak - e.SmallestLimit
+	b := Below{Unasked: e.Asked.Unasked, Enough: e.Asked.Unasked >= lack, Slower: float64(e.Smallest.Nanos) / float64(e.Asked.Nanos)}
+	if b.Unasked < lack/10 {
+		b.Unasked = 0
+	}
+	b.Falls = e.Smallest.Workspace < e.Asked.Workspace || b.Slower > 1.001
+	return b, b.Enough || b.Falls
 }
 
 // Parts are the categories of a trial's peak, the largest first.

@@ -225,3 +225,28 @@ func TestAllocatorsCompeteUnderOneLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestALimitBelowThePeakIsExplained: the figures are those of the two runs, and
+// a workload that does not fit, or whose limit is its peak, has none.
+func TestALimitBelowThePeakIsExplained(t *testing.T) {
+	p := &Prober{Device: "/GPU:0", MaxEvents: 50_000_000}
+	w := lenet(1024)
+	e, ok := p.Estimate(w, Batch, 2048)
+	if !ok {
+		t.Fatal("no estimate")
+	}
+	b, ok := e.Below()
+	if e.SmallestLimit >= e.Asked.Peak || !ok || e.Smallest == nil || e.Smallest.Limit != e.SmallestLimit {
+		t.Fatalf("limit %d, peak %d: %+v %v", e.SmallestLimit, e.Asked.Peak, b, ok)
+	}
+	if e.Asked.Unasked <= 0 || e.Asked.Unasked >= e.Asked.Peak || b.Enough != (e.Asked.Unasked >= e.Asked.Peak-e.SmallestLimit) {
+		t.Errorf("%d bytes unasked for of %d: %+v", e.Asked.Unasked, e.Asked.Peak, b)
+	}
+	if want := float64(e.Smallest.Nanos) / float64(e.Asked.Nanos); b.Slower != want || b.Falls != (e.Smallest.Workspace < e.Asked.Workspace || want > 1.001) {
+		t.Errorf("%+v, want %v times as long", b, want)
+	}
+	e.SmallestLimit = e.Asked.Peak
+	if b, ok := e.Below(); ok {
+		t.Errorf("at the peak: %+v", b)
+	}
+}

@@ -30,6 +30,7 @@ type Trial struct {
 	ByCategory            [event.NumCategories]int64 // of Peak
 	ArenaUnused           int64                      // of Peak: in planned arenas, and no tensor's
 	Workspace             int64                      // the largest that a kernel asked for
+	Unasked               int64                      // of Peak: room in chunks beyond what was asked for
 
 	OOM *launch.OOM // nil unless it ran out of memory
 }
@@ -154,6 +155,8 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 		if strings.HasSuffix(m.tl.Device(pool.Device).Name, strings.TrimPrefix(p.Device, "/")) && pool.Facts.Text("within") == "" && pool.Allocs() > 0 {
 			c := finding.At(m.tl, pool)
 			t.ByCategory, t.ArenaUnused = c.ByCategory, c.Arena
+			_, last := m.tl.Span()
+			t.Unasked = pool.Peak(0, last+1, 0).State.Waste
 		}
 	}
 	return t, true

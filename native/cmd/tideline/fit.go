@@ -187,6 +187,26 @@ func (f *fitCmd) answer(w *api.Workload, device string, e *fit.Estimate) *fitted
 	return out
 }
 
+// below says why a limit below the peak suffices.
+func below(e *fit.Estimate) string {
+	b, ok := e.Below()
+	if !ok {
+		return ""
+	}
+	var why []string
+	if b.Unasked > 0 {
+		why = append(why, size(b.Unasked)+" of the peak are room in chunks beyond what was asked for, which a smaller pool does not hand out")
+	}
+	if b.Falls {
+		why = append(why, "kernels take algorithms with smaller workspaces where a larger one cannot be had")
+	}
+	s := "The limit may be below the peak: " + strings.Join(why, ", and ")
+	if b.Slower > 1.001 {
+		s += fmt.Sprintf(". The run then takes %.1f %% longer", 100*(b.Slower-1))
+	}
+	return s + "."
+}
+
 func (o *fitted) print(c *console, e *fit.Estimate) {
 	verdict := "fits"
 	if !o.Fits {
@@ -206,6 +226,9 @@ func (o *fitted) print(c *console, e *fit.Estimate) {
 		t.row("  smallest limit", size(o.SmallestLimit), "memory_limit that it runs with; 1 MiB less fails")
 	}
 	t.print(c)
+	if why := below(e); why != "" {
+		c.say("\n%s\n", wrap(why, 78))
+	}
 	if o.Why != "" {
 		c.say("\n%s\n", o.Why)
 	}
