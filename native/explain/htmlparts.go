@@ -330,7 +330,11 @@ func (rep *report) pictures(p *page) error {
 		for c := range event.NumCategories {
 			for _, pool := range rep.tl.Pools() {
 				if pool.Held(event.Category(c)) {
-					x.Legend = append(x.Legend, legend{class(event.Category(c)), event.Category(c).String()})
+					name := pool.CategoryName(event.Category(c))
+					if event.Category(c).Plain() != event.Category(c) {
+						name = rep.named(name, redact.Op)
+					}
+					x.Legend = append(x.Legend, legend{class(event.Category(c)), name})
 					break
 				}
 			}
@@ -439,7 +443,7 @@ func (rep *report) peak(pool *store.Pool, t0, t1 int64) peakTable {
 		a := pool.Alloc(int(i))
 		row := blockRow{
 			Address: fmt.Sprintf("%#x", a.Address), Size: event.FormatBytes(a.Size), Requested: event.FormatBytes(a.Requested),
-			Category: a.Category.String(), Class: class(a.Category), Begin: duration(a.Birth), Op: clip(rep.named(rep.tl.Text(a.Op), redact.Op)),
+			Category: a.Category.Plain().String(), Class: class(a.Category), Begin: duration(a.Birth), Op: clip(rep.named(rep.tl.Text(a.Op), redact.Op)),
 		}
 		if a.Step != event.NoStep {
 			row.Step = strconv.Itoa(int(a.Step) + 1)
@@ -450,7 +454,7 @@ func (rep *report) peak(pool *store.Pool, t0, t1 int64) peakTable {
 			row.Tensor = clip(tensor)
 		}
 		t.HasTensor, t.HasOp = t.HasTensor || row.Tensor != "" && row.Tensor != row.Op, t.HasOp || row.Op != ""
-		t.HasCategory, t.HasStep = t.HasCategory || a.Category != event.Unknown, t.HasStep || row.Step != ""
+		t.HasCategory, t.HasStep = t.HasCategory || a.Category.Plain() != event.Unknown, t.HasStep || row.Step != ""
 		t.Blocks = append(t.Blocks, row)
 	}
 	return t

@@ -17,8 +17,23 @@ const (
 	ActivationGradient          // between backward ops
 	Temporary                   // inside one kernel: workspace, scratch
 	Output                      // fetched results: loss, predictions
+
+	// Group1 to Group6 are the groups that a foreign file forms of memory that
+	// it cannot classify: of the ops that hold most. What they are called is in
+	// the facts of their allocator, fields group.1 to group.6; there, Unknown is
+	// what is in none of them. See Category.In.
+	Group1
+	Group2
+	Group3
+	Group4
+	Group5
+	Group6
 	numCategories
 )
+
+// NumGroups is how many groups there are. With them the categories fill the four
+// bits that an address map has for one.
+const NumGroups = int(numCategories - Group1)
 
 // NumCategories is the number of categories this version knows.
 const NumCategories = int(numCategories)
@@ -26,6 +41,7 @@ const NumCategories = int(numCategories)
 var categoryNames = [NumCategories]string{
 	"unknown", "parameter", "optimizer state", "constant", "input",
 	"activation", "gradient", "activation gradient", "temporary", "output",
+	"group 1", "group 2", "group 3", "group 4", "group 5", "group 6",
 }
 
 // String is the category's name on screen and in text.
@@ -34,6 +50,45 @@ func (c Category) String() string {
 		return categoryNames[c]
 	}
 	return "category-" + itoa(int(c))
+}
+
+// Plain is the category, and Unknown for a group: what memory is for, where
+// the facts that name a group are not at hand.
+func (c Category) Plain() Category {
+	if c >= Group1 && c < numCategories {
+		return Unknown
+	}
+	return c
+}
+
+// In is the category's name in an allocator with the facts f: of a group what
+// they call it, and of what is in none of them "other".
+func (c Category) In(f Fields) string {
+	switch {
+	case c.Plain() != c:
+		if name := f.Text(GroupKey(int(c - Group1))); name != "" {
+			return name
+		}
+	case c == Unknown:
+		if _, ok := f.Get(GroupKey(0)); ok {
+			return "other"
+		}
+	}
+	return c.String()
+}
+
+// GroupKey is the key under which an allocator's facts name group i, counted
+// from 0.
+func GroupKey(i int) string { return "group." + itoa(i+1) }
+
+// IsGroupKey reports whether a field of facts names a group.
+func IsGroupKey(key string) bool {
+	for i := range NumGroups {
+		if key == GroupKey(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // ParseCategory is the inverse of Category.String.

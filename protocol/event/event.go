@@ -67,7 +67,8 @@ const (
 	// total, free, limit, …). Comes before any other event of that device.
 	DeviceFacts
 	// AllocatorFacts: an allocator exists. Device, Allocator, Size (limit in
-	// bytes, 0 when unlimited), Text (Fields: name, kind, growth, …).
+	// bytes, 0 when unlimited), Text (Fields: name, kind, growth,
+	// group.1 to group.6, …).
 	AllocatorFacts
 	// Placement: where an op was put and why. Device, Op, Text (the reason).
 	Placement

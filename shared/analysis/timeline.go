@@ -368,7 +368,7 @@ func (t *Timeline) block(e *event.Event) {
 }
 
 func (a *allocatorState) add(e *event.Event) {
-	c := e.Category
+	c := e.Category.Plain()
 	if int(c) >= event.NumCategories {
 		c = event.Unknown
 	}

@@ -60,6 +60,12 @@ func Light() *Theme {
 		event.ActivationGradient: rgb(0xf0dfa0),
 		event.Temporary:          rgb(0x9a6cae),
 		event.Output:             rgb(0x4d3a6b),
+		event.Group1:             rgb(0x9261e7),
+		event.Group2:             rgb(0x39b479),
+		event.Group3:             rgb(0x94278b),
+		event.Group4:             rgb(0xa3d667),
+		event.Group5:             rgb(0x2f6351),
+		event.Group6:             rgb(0xefbdf8),
 	}
 	t.derive()
 	return t
@@ -85,6 +91,12 @@ func Dark() *Theme {
 		event.ActivationGradient: rgb(0xf4e8ba),
 		event.Temporary:          rgb(0xa678bb),
 		event.Output:             rgb(0x6f5b98),
+		event.Group1:             rgb(0x947ffb),
+		event.Group2:             rgb(0x279b1f),
+		event.Group3:             rgb(0xa52a8c),
+		event.Group4:             rgb(0xb9ea9b),
+		event.Group5:             rgb(0x926f65),
+		event.Group6:             rgb(0xf4c1ee),
 	}
 	t.derive()
 	return t

@@ -62,7 +62,7 @@ func (l *Live) begin(k Key, e *event.Event, taken bool, began func(k Key, b *Blo
 	}
 	b := Block{
 		Begin: e.Time, Size: e.Size, Requested: e.Requested, Order: l.begun, Op: e.Op, Tensor: e.Tensor,
-		Step: e.Step, Device: e.Device, Category: e.Category, Stream: e.Stream, Taken: taken,
+		Step: e.Step, Device: e.Device, Category: e.Category.Plain(), Stream: e.Stream, Taken: taken,
 	}
 	l.begun++
 	l.blocks[k] = b

@@ -129,10 +129,12 @@ func (r *Redactor) fields(fields event.Fields, kind Kind) event.Fields {
 		if !r.setting(f.Key) {
 			continue
 		}
-		switch f.Key {
-		case "name", "within":
+		switch {
+		case f.Key == "name" || f.Key == "within":
 			f.Value = r.Name(kind, f.Value)
-		case "full_name":
+		case kind == Allocator && event.IsGroupKey(f.Key): // an op, or a frame of a stack
+			f.Value = r.Name(Op, f.Value)
+		case f.Key == "full_name":
 			if !isDevice(f.Value) {
 				continue
 			}

@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 	for _, e := range []event.Event{
 		{Kind: event.Settings, Text: from.ID("name=acme-llm\nmodel=resnet50\nbatch=32\ndevices.0.growth=true\nkeep=acme/*\n")},
 		{Kind: event.DeviceFacts, Text: from.ID("name=/device:GPU:0\nfull_name=/job:acme/task:0/device:GPU:0\nkind=gpu\ntotal=17179869184\nuuid=GPU-8f3c\n")},
-		{Kind: event.AllocatorFacts, Size: 9, Text: from.ID("name=GPU_0_bfc\nkind=bfc\ngrowth=true\n")},
+		{Kind: event.AllocatorFacts, Size: 9, Text: from.ID("name=GPU_0_bfc\nkind=bfc\ngrowth=true\ngroup.1=acme/wq\n")},
 		{Kind: event.Alloc, Size: 7, Op: from.ID("acme/wq"), Tensor: from.ID("main /srv/acme/x.py:1\nwq y.py:2"), Category: event.Parameter},
 		{Kind: event.StageBegin, Op: from.ID("map"), ID: 1},
 		{Kind: event.Log, Text: from.ID("alice did it")},
@@ -96,7 +96,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s survives in %q", gone, all.String())
 		}
 	}
-	for _, stays := range []string{"model=resnet50", "batch=32", "devices.0.growth=true", "total=17179869184", "name=GPU_0_bfc", "scope-1/op-1", "map", "r 100 512"} {
+	for _, stays := range []string{"model=resnet50", "batch=32", "devices.0.growth=true", "total=17179869184", "name=GPU_0_bfc", "group.1=scope-1/op-1", "map", "r 100 512"} {
 		if !strings.Contains(all.String(), stays) {
 			t.Errorf("%q lacks %s", all.String(), stays)
 		}

@@ -74,7 +74,7 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 		name := t.Text(s.Op)
 		o := ops[name]
 		if o == nil {
-			o = &OpDifference{Op: name, CategoryName: s.Category.String()}
+			o = &OpDifference{Op: name, CategoryName: s.Category.Plain().String()}
 			ops[name] = o
 			list = append(list, o)
 		}
@@ -82,7 +82,7 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 	}
 	if pa != nil {
 		k := pa.peakOf(a)
-		d.PeakA, d.CategoryA, d.ReservedA = k.InUse, k.ByCategory, pa.HighestReserved(a.first, a.last+1)
+		d.PeakA, d.CategoryA, d.ReservedA = k.InUse, k.ByCategory.Plain(), pa.HighestReserved(a.first, a.last+1)
 		for _, s := range k.Top {
 			o := at(a, s)
 			o.BytesA, o.CountA = o.BytesA+s.Bytes, o.CountA+s.Count
@@ -90,7 +90,7 @@ func (d *Difference) fill(a, b *Timeline, pa, pb *Pool, top int) {
 	}
 	if pb != nil {
 		k := pb.peakOf(b)
-		d.PeakB, d.CategoryB, d.ReservedB = k.InUse, k.ByCategory, pb.HighestReserved(b.first, b.last+1)
+		d.PeakB, d.CategoryB, d.ReservedB = k.InUse, k.ByCategory.Plain(), pb.HighestReserved(b.first, b.last+1)
 		for _, s := range k.Top {
 			o := at(b, s)
 			o.BytesB, o.CountB = o.BytesB+s.Bytes, o.CountB+s.Count

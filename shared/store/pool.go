@@ -14,6 +14,15 @@ func (c *Categories) Total() int64 {
 	return n
 }
 
+// Plain is the same with all groups in Unknown: those of two files have nothing
+// in common.
+func (c Categories) Plain() Categories {
+	for k := int(event.Group1); k < len(c); k++ {
+		c[event.Unknown], c[k] = c[event.Unknown]+c[k], 0
+	}
+	return c
+}
+
 // State is what a pool holds at an instant, in bytes.
 type State struct {
 	Time       int64
@@ -117,6 +126,9 @@ type Pool struct {
 	refused  int
 	seen     uint32 // a bit for each category that a block ever had
 }
+
+// CategoryName is what a category is called in this pool: see event.Category.In.
+func (p *Pool) CategoryName(c event.Category) string { return c.In(p.Facts) }
 
 // Planned reports whether the pool is an arena of planned execution: a block of
 // another pool of the same device, with tensors at places that were worked out

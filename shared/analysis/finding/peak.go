@@ -42,7 +42,7 @@ func inside(tl *store.Timeline, p *store.Pool) *store.Pool {
 // is its content when it is fullest, while the same arena is held: the arena is
 // asked for before anything is put into it.
 func compose(tl *store.Timeline, p *store.Pool, m store.Moment, s store.State) Composition {
-	c := Composition{Time: m.Time, Step: -1, InUse: s.InUse, Reserved: s.Reserved, ByCategory: s.ByCategory}
+	c := Composition{Time: m.Time, Step: -1, InUse: s.InUse, Reserved: s.Reserved, ByCategory: s.ByCategory.Plain()}
 	if st, ok := tl.StepAt(m.Time); ok && (st.End == store.Alive || m.Time <= st.End) {
 		c.Step = st.Step
 	}
@@ -69,7 +69,7 @@ func compose(tl *store.Timeline, p *store.Pool, m store.Moment, s store.State) C
 
 func (c *Composition) add(tl *store.Timeline, p *store.Pool, ids []int32) {
 	for _, t := range p.TotalsByOp(ids, 0) {
-		c.Holders = append(c.Holders, Holder{orUnnamed(tl.Text(t.Op)), t.Category, t.Bytes, int64(t.Count)})
+		c.Holders = append(c.Holders, Holder{orUnnamed(tl.Text(t.Op)), t.Category.Plain(), t.Bytes, int64(t.Count)})
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *Composition) open(tl *store.Timeline, in *store.Pool, a store.Allocatio
 	m := in.Fullest(at)
 	st := in.In(m)
 	c.ByCategory[a.Category] -= a.Size
-	for k, n := range st.ByCategory {
+	for k, n := range st.ByCategory.Plain() {
 		c.ByCategory[k] += n
 	}
 	c.Arena += a.Size - st.InUse
