@@ -48,7 +48,16 @@ func (h *history) play(strs *event.Strings, sink event.Sink) error {
 		if t == nil {
 			continue
 		}
-		if err := t.play(strs, sink); err != nil {
+		to := sink
+		if t == h.mem { // whose blocks have ops
+			g := newGrouping(strs)
+			if err := t.play(strs, g); err != nil {
+				return err
+			}
+			g.pass(sink)
+			to = g
+		}
+		if err := t.play(strs, to); err != nil {
 			return err
 		}
 		if j, ok := sink.(*joined); ok {

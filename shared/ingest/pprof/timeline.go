@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tideline/protocol/event"
+	"tideline/shared/ingest/groups"
 )
 
 // maxPlaces keeps ids small in a file that makes up names.
@@ -19,6 +20,7 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 		sink.Emit(&e)
 	}
 	bytes := p.column("bytes")
+	names, group := p.groups(bytes)
 	places := map[string]int{}
 	next := uint64(1) << 32
 	var blocks []event.Event
@@ -49,13 +51,13 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 			emit(event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(k), Text: strs.ID(event.Fields{
 				{Key: "name", Value: device}, {Key: "kind", Value: strings.TrimRight(device, ":0123456789")},
 			}.Encode())})
-			emit(event.Event{Kind: event.AllocatorFacts, Device: event.DeviceID(k), Allocator: event.AllocatorID(k), Text: strs.ID(event.Fields{
-				{Key: "name", Value: key}, {Key: "kind", Value: "pprof"},
-			}.Encode())})
+			f := event.Fields{{Key: "name", Value: key}, {Key: "kind", Value: "pprof"}}
+			groups.Name(&f, names)
+			emit(event.Event{Kind: event.AllocatorFacts, Device: event.DeviceID(k), Allocator: event.AllocatorID(k), Text: strs.ID(f.Encode())})
 		}
 		blocks = append(blocks, event.Event{
 			Kind: event.Alloc, Device: event.DeviceID(k), Allocator: event.AllocatorID(k), Address: next, Size: n, Requested: n,
-			Op: strs.ID(p.Leaf(s)), Tensor: strs.ID(p.stackText(s)),
+			Op: strs.ID(p.Leaf(s)), Tensor: strs.ID(p.stackText(s)), Category: group[p.Leaf(s)],
 		})
 		p.ours(s, &blocks[len(blocks)-1])
 		next += uint64(n)
@@ -74,7 +76,9 @@ func (p *Profile) ours(s *Sample, e *event.Event) {
 	if !ok {
 		return
 	}
-	e.Category = c
+	if c != event.Unknown {
+		e.Category = c
+	}
 	scopes := true
 	p.Stack(s, func(f Frame) { scopes = scopes && f.File == "" })
 	if !scopes {
@@ -84,6 +88,37 @@ func (p *Profile) ours(s *Sample, e *event.Event) {
 	if p.Leaf(s) == "("+c.String()+")" {
 		e.Op = 0
 	}
+}
+
+// groups are the functions that hold most, the largest first, and the category
+// of each; none of a profile that has categories.
+func (p *Profile) groups(bytes int) (names []string, group map[string]event.Category) {
+	number := map[string]int{}
+	var all []string
+	var sum []int64
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		name, n := p.Leaf(s), value(s, bytes)
+		if c, ok := event.ParseCategory(s.Label("category")); ok && c != event.Unknown {
+			return nil, nil
+		}
+		if name == "" || name == "("+event.Unknown.String()+")" || n <= 0 || n > 1<<48 {
+			continue
+		}
+		k, ok := number[name]
+		if !ok {
+			k = len(all)
+			number[name] = k
+			all, sum = append(all, name), append(sum, 0)
+		}
+		sum[k] = min(sum[k]+n, 1<<62)
+	}
+	group = map[string]event.Category{}
+	for i, k := range groups.Largest(sum, sum) {
+		names = append(names, all[k])
+		group[all[k]] = groups.Category(i)
+	}
+	return names, group
 }
 
 // stackText is a stack, the outermost frame first, one a line.

@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc/torch"
+	"tideline/shared/ingest/groups"
 )
 
 // moment is the made-up distance between two events of a file without times,
@@ -28,6 +29,10 @@ func (s *Snapshot) Emit(strs *event.Strings, sink event.Sink) {
 	w := teller{s: s, strs: strs, sink: sink, ops: make([]event.StringID, len(s.stackEnds)), stacks: make([]event.StringID, len(s.stackEnds))}
 	w.settings = s.TorchSettings()
 	w.devices()
+	w.group()
+	for i := range w.list {
+		w.deviceFacts(w.list[i].id)
+	}
 	w.settingFields()
 	w.clock()
 	for i := range w.list {
@@ -44,7 +49,8 @@ type device struct {
 	known addresses
 	entry []uint32 // of each event of the trace: the number of its address in known
 	held  held
-	next  int // event
+	early []span // freed in the trace and allocated before it; sizes as requested
+	next  int    // event
 }
 
 type teller struct {
@@ -55,6 +61,8 @@ type teller struct {
 	list     []device
 	ops      []event.StringID // by stack
 	stacks   []event.StringID
+	groups   []string         // names, largest first
+	groupOf  []event.Category // by stack
 	budget   int
 	first    int64 // microseconds
 	timed    bool
@@ -103,7 +111,7 @@ func (w *teller) devices() {
 	}
 	slices.SortFunc(w.list, func(a, b device) int { return a.id - b.id })
 	for i := range w.list {
-		w.deviceFacts(w.list[i].id)
+		w.index(&w.list[i])
 	}
 }
 
@@ -119,6 +127,7 @@ func (w *teller) deviceFacts(id int) {
 	if n := w.capacity(id); n > 0 {
 		f.Set("capacity", strconv.FormatInt(n, 10))
 	}
+	groups.Name(&f, w.groups)
 	w.emit(event.Event{Kind: event.AllocatorFacts, Device: event.DeviceID(id), Allocator: event.AllocatorID(id), Text: w.strs.ID(f.Encode())})
 }
 
@@ -198,8 +207,8 @@ func (w *teller) timeOf(d *device) int64 {
 	return min((e.Time-w.first)*1000, 1<<58)
 }
 
-// begin tells what a device held when its trace began.
-func (w *teller) begin(d *device) {
+// index finds what the trace says of each address.
+func (w *teller) index(d *device) {
 	s := w.s
 	for i := range s.Segments() {
 		if g := &s.Segments()[i]; g.Device == d.id {
@@ -210,7 +219,6 @@ func (w *teller) begin(d *device) {
 			}
 		}
 	}
-	var early []span // freed later in the trace; sizes as requested
 	d.entry = make([]uint32, d.trace.n)
 	for i := range d.trace.n {
 		e := s.Event(d.trace, i)
@@ -225,7 +233,7 @@ func (w *teller) begin(d *device) {
 			d.entry[i] = n
 			x := &d.known.list[n]
 			if !x.seen {
-				early = append(early, span{e.Addr, e.Size})
+				d.early = append(d.early, span{e.Addr, e.Size})
 			}
 			x.seen = true
 			if e.Action != FreeRequested {
@@ -234,6 +242,11 @@ func (w *teller) begin(d *device) {
 		default:
 		}
 	}
+}
+
+// begin tells what a device held when its trace began.
+func (w *teller) begin(d *device) {
+	s, early := w.s, d.early
 	d.held = s.before(d.trace, d.held)
 	for _, r := range d.held {
 		w.region(d, event.RegionAdd, r)
@@ -288,6 +301,9 @@ func (w *teller) alloc(d *device, x *entry, requested, size int64, stack uint32,
 	}
 	if stack != 0 {
 		w.e.Op, w.e.Tensor = w.op(stack), w.stack(stack)
+		if int(stack) < len(w.groupOf) {
+			w.e.Category = w.groupOf[stack]
+		}
 	}
 	w.send()
 }
