@@ -29,7 +29,7 @@ func (s *Session) arenaPeak(a *answer, r *request) {
 			}
 		}
 		for k, n := range c.ByCategory {
-			put(event.Category(k).String(), n, th.Category[k].Hex())
+			put(r.pool.CategoryName(event.Category(k)), n, th.Category[k].Hex())
 		}
 		put("unused in the arena", c.Arena, th.Category[event.Unknown].Hex())
 	})
@@ -37,7 +37,7 @@ func (s *Session) arenaPeak(a *answer, r *request) {
 	a.table("By op, at the peak", more, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"", kShare}}, func() {
 		for i := range c.Holders[:len(c.Holders)-more] {
 			h := &c.Holders[i]
-			a.row().text(h.Name).text(h.Category.String()).num(h.Bytes).num(h.Blocks).num(h.Bytes).
+			a.row().text(h.Name).text(r.pool.CategoryName(h.Category)).num(h.Bytes).num(h.Blocks).num(h.Bytes).
 				endRow(rowEnd{color: th.Category[h.Category].Hex(), goes: true, t: c.Time})
 		}
 	})

@@ -78,7 +78,7 @@ func (s *Session) stacks(a *answer, r *request, how string) {
 	th := theme(s.theme)
 	a.key("categories").list()
 	for c := range event.NumCategories {
-		a.list().text(event.Category(c).String()).text(th.Category[c].Hex()).endList()
+		a.list().text(r.pool.CategoryName(event.Category(c))).text(th.Category[c].Hex()).endList()
 	}
 	a.endList()
 }

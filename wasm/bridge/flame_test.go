@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -242,6 +243,17 @@ func TestTheFlameGraphOfASnapshot(t *testing.T) {
 		g := flameOf(t, s, "at", last, 0, 1, "", "")
 		if want := p.In(p.Fullest(last)).InUse; g.Sum[0] != want || want == 0 {
 			t.Errorf("the stacks hold %d, in use are %d", g.Sum[0], want)
+		}
+		// Groups are called by the frame to blame, which is their blocks' op.
+		for _, x := range g.Stacks {
+			c := event.Category(x[2])
+			if name := g.Categories[x[2]][0]; c != event.Unknown && name != g.Frames[x[3]] || c == event.Unknown && name != "other" {
+				t.Errorf("%v is called %q, its block is of %q", c, name, g.Frames[x[3]])
+			}
+		}
+		status := string(s.Ask("status"))
+		if first := strconv.Quote(g.Categories[event.Group1][0]); !strings.Contains(status, first) || strings.Contains(status, `"group 1"`) {
+			t.Errorf("the legend does not name %s: %s", first, status)
 		}
 		most := 0
 		for _, x := range g.Stacks {

@@ -41,7 +41,7 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 		if !h.InBand {
 			break
 		}
-		l = begin(title(h.Category.String()))
+		l = begin(heading(tl.Pools()[h.Pool], h.Category))
 		l.add("holds", size(h.Size))
 		if part := s.part(h.Pool); part != nil {
 			if m := tl.Pools()[h.Pool].Fullest(h.Time); part.Knows(m) {
@@ -106,12 +106,13 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 		return nil
 	}
 	al := tl.Pools()[h.Pool].Alloc(h.Index)
+	class := tl.Pools()[h.Pool].CategoryName(al.Category)
 	name := tl.Text(al.Tensor)
 	if name == "" {
 		name = tl.Text(al.Op)
 	}
 	if name == "" {
-		name = al.Category.String()
+		name = class
 	}
 	l := begin(name)
 	l.add("filter", passesWords(s.part(h.Pool), h.Index))
@@ -119,7 +120,9 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 	if w := al.Size - al.Requested; w > 0 {
 		l.add("asked", size(al.Requested)+" (+"+size(w)+" unused tail)")
 	}
-	l.add("category", al.Category.String())
+	if class != tl.Text(al.Op) { // a group is called what its op is
+		l.add("category", class)
+	}
 	l.add("op", tl.Text(al.Op))
 	l.add("address", address(al.Address))
 	if s.slots[Current].origin == "log" {

@@ -68,7 +68,7 @@ func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, capti
 			if name == "" {
 				name = "–"
 			}
-			a.row().text(name).text(al.Category.String()).num(al.Size).num(al.Requested).text(address(al.Address))
+			a.row().text(name).text(p.CategoryName(al.Category)).num(al.Size).num(al.Requested).text(address(al.Address))
 			if log {
 				a.endRow(rowEnd{color: th.Category[al.Category].Hex()})
 				continue

@@ -210,7 +210,7 @@ func (s *Session) heldBy(a *answer, tl *store.Timeline, p *store.Pool, ids []int
 	more := max(0, len(list)-maxRows)
 	a.table("What held the memory, by op", more, []column{{"Op", kText}, {"Category", kText}, {"Bytes", kBytes}, {"Blocks", kCount}, {"", kShare}}, func() {
 		for _, t := range list[:len(list)-more] {
-			a.row().text(firstOf(tl.Text(t.Op), "–")).text(t.Category.String()).num(t.Bytes).num(int64(t.Count)).num(t.Bytes).
+			a.row().text(firstOf(tl.Text(t.Op), "–")).text(p.CategoryName(t.Category)).num(t.Bytes).num(int64(t.Count)).num(t.Bytes).
 				endRow(rowEnd{color: th.Category[t.Category].Hex(), goes: true, t: at})
 		}
 	})

@@ -34,7 +34,7 @@ func (s *Session) peak(a *answer, r *request) {
 	a.table("By category, at the peak", 0, []column{{"Category", kText}, {"Bytes", kBytes}, {"Of the peak", kPercent}, {"", kShare}}, func() {
 		for c := range event.NumCategories {
 			if n := pk.ByCategory[c]; n > 0 {
-				a.row().text(event.Category(c).String()).num(n).real(float64(n) / float64(pk.InUse)).num(n).
+				a.row().text(p.CategoryName(event.Category(c))).num(n).real(float64(n) / float64(pk.InUse)).num(n).
 					endRow(rowEnd{color: th.Category[c].Hex(), goes: true, t: pk.Time})
 			}
 		}
@@ -46,7 +46,7 @@ func (s *Session) peak(a *answer, r *request) {
 			if name == "" {
 				name = "–"
 			}
-			a.row().text(name).text(t.Category.String()).num(t.Bytes).num(int64(t.Count)).num(t.Waste).num(t.Bytes).
+			a.row().text(name).text(p.CategoryName(t.Category)).num(t.Bytes).num(int64(t.Count)).num(t.Waste).num(t.Bytes).
 				endRow(rowEnd{color: th.Category[t.Category].Hex(), goes: true, t: pk.Time})
 		}
 	})

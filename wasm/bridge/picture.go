@@ -313,7 +313,7 @@ func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	// By name: while a run goes on, the page may not know the newest category.
 	a.key("legend").open()
 	for _, c := range s.categories(sl, pool) {
-		a.key(c.String()).num(st.ByCategory[c])
+		a.key(p.CategoryName(c)).num(st.ByCategory[c])
 	}
 	a.close()
 }

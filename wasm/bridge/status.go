@@ -222,7 +222,7 @@ func (s *Session) legend(a *answer, sl *slot, l *draw.Lane) {
 	switch l.Kind {
 	case draw.MemoryLane:
 		for _, c := range s.categories(sl, l.Pool) {
-			item(c.String(), th.Category[c])
+			item(sl.tl.Pools()[l.Pool].CategoryName(c), th.Category[c])
 		}
 	case draw.OpLane:
 		for _, c := range []event.Category{event.OpForward, event.OpBackward, event.OpUpdate} {

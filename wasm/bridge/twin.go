@@ -46,7 +46,7 @@ func (s *Session) memoryTwin(a *answer, r *request, l *draw.Lane) {
 	cats := s.categories(r.sl, l.Pool)
 	cols := []column{{"From", kTime}, {"Lowest in use", kBytes}, {"Highest in use", kBytes}, {"Reserved", kBytes}, {"Changes", kCount}}
 	for _, c := range cats {
-		cols = append(cols, column{title(c.String()), kBytes})
+		cols = append(cols, column{heading(p, c), kBytes})
 	}
 	a.table("Memory in "+plural(int64(w.W), "part")+" of the time shown; categories at the part's highest", 0, cols, func() {
 		for i := range dst {

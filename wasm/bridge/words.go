@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/draw"
+	"tideline/shared/store"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -67,6 +68,15 @@ func title(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// heading is a category's name as a heading: that of a group is somebody's code
+// and stays as it is.
+func heading(p *store.Pool, c event.Category) string {
+	if c != c.Plain() {
+		return p.CategoryName(c)
+	}
+	return title(p.CategoryName(c))
 }
 
 // number reads a word of a question; what is no number is 0.

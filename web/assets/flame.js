@@ -8,6 +8,7 @@ import { $, bytes, count, el } from "./words.js";
 const finger = matchMedia("(max-width: 860px)"); // a narrow screen is touched
 const least = 0.8; // pixels of a frame that is drawn; narrower ones are one piece
 const mostRows = 300;
+const firstGroup = 10; // of the categories, by number: event.Group1
 const hues = [195, 150, 235, 80, 45, 120, 265, 20, 300, 175];
 
 export class Flame {
@@ -206,8 +207,9 @@ export class Flame {
     const css = getComputedStyle(document.documentElement);
     const get = (name) => css.getPropertyValue(name).trim();
     this.c = { ink: get("--ink"), ink2: get("--ink-2"), surface: get("--surface"), sunken: get("--sunken"), line: get("--line-2"), accent: get("--accent"), dark: this.app.theme === 1 };
-    // By category where there are several; by file of a program whose memory is all of one.
-    const kinds = [...this.#root.kinds.keys()].filter((k) => k >= 0);
+    // By category where there are several; by file of a program whose memory is all of one,
+    // or of none but the groups of those who hold most, whose frames have names of their own.
+    const kinds = [...this.#root.kinds.keys()].filter((k) => k >= 0 && k < firstGroup);
     this.byKind = kinds.length > 1 || !this.#root.foreign;
     this.known = new Map();
   }

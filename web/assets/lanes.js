@@ -91,7 +91,7 @@ export class Lanes {
     lane.legendNode.replaceChildren(...list.map((c) => {
       const swatch = el("i");
       swatch.style.backgroundColor = c.color;
-      const row = el("div", {}, swatch, el("span", {}, c.name), el("b.value", { hidden: true }, ""));
+      const row = el("div", {}, swatch, el("span", { title: c.name }, clipped(c.name)), el("b.value", { hidden: true }, ""));
       row.dataset.name = c.name;
       return row;
     }));
@@ -355,3 +355,7 @@ function place(node, t, lanes) {
   node.hidden = x < 0 || x > lanes.width;
   if (!node.hidden) node.style.left = `${x}px`;
 }
+
+// clipped is a name that fits the head of a lane: of a line of code what tells
+// it from others is at its end.
+const clipped = (name) => (/:\d+$/.test(name) && name.length > 17 ? `${name.slice(0, 7)}…${name.slice(-9)}` : name);
