@@ -358,3 +358,38 @@ func TestASingleMomentFillsTheWidth(t *testing.T) {
 		}
 	}
 }
+
+// TestManyFailuresAreABand along the edge, which leaves what failed to be seen.
+func TestManyFailuresAreABand(t *testing.T) {
+	tl := store.New(nil)
+	facts := event.Fields{{Key: "name", Value: "/GPU:0"}, {Key: "kind", Value: "gpu"}}
+	es := []event.Event{
+		{Kind: event.DeviceFacts, Text: tl.Strings().ID(facts.Encode())},
+		{Kind: event.RegionAdd, Address: 4096, Size: 1 << 20},
+		{Kind: event.Alloc, Address: 4096, Size: 1 << 20, Requested: 1 << 20},
+	}
+	for i := range int64(200) {
+		es = append(es, event.Event{Kind: event.OutOfMemory, Time: 10 * (i + 1), Size: 2 << 20, Requested: 2 << 20})
+	}
+	tl.Append(es)
+	lanes := Layout(tl, 300, 1, 1)
+	v := &View{T0: 0, T1: 2000, W: 400, H: 300, Theme: Light(), Lanes: lanes}
+	img := NewImage(v.W, v.H)
+	new(Renderer).Frame(img, tl, v)
+	for _, l := range lanes {
+		if l.Kind != MinimapLane && l.Kind != AddressLane {
+			continue
+		}
+		red := func(y int) (n int) {
+			for x := 20; x < 380; x++ {
+				if p := img.Pix[4*((l.Y+y)*v.W+x):]; p[0] > p[2]+60 {
+					n++
+				}
+			}
+			return n
+		}
+		if top, middle := red(0), red(l.H/2); top < 300 || middle > 0 {
+			t.Errorf("lane %d: %d of 360 columns are red at the top, %d in the middle", l.Kind, top, middle)
+		}
+	}
+}

@@ -236,6 +236,11 @@ func (r *Renderer) peakMark(c *canvas, s scale, tl *store.Timeline, p *store.Poo
 	c.disc(x, y, 2*d, r.palette.lane)
 }
 
+// crowded is the width, in pixels of a screen of one dot each, within which a
+// failed request with its two neighbours is part of a band: lines so close would
+// hide what failed.
+const crowded = 12
+
 // oomMarks draws each failed request as a line with a flag; where several fall
 // on one column they are one.
 func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
@@ -250,8 +255,7 @@ func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
 		if o.Retryable {
 			a = 110 // the caller did without
 		}
-		if i > 0 && i+1 < len(list) && v.width(list[i+1].Time-list[i-1].Time) < 12*d {
-			// Lines so close would hide what failed: a band along the edge.
+		if i > 0 && i+1 < len(list) && v.width(list[i+1].Time-list[i-1].Time) < crowded*d {
 			c.shade(x, 0, max(x+d, v.x(list[i+1].Time)), 4*d, r.palette.warning, a)
 			continue
 		}

@@ -53,11 +53,17 @@ func (r *Renderer) run(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 		c.rect(at, 0, at+d, c.h, pal.line)
 		c.rect(at+axis.gap-d, 0, at+axis.gap, c.h, pal.line)
 	}
-	for _, o := range tl.OOMs() {
-		if !o.Retryable {
-			x := min(axis.x(o.Time), c.w-d) // the last often ends the run
-			c.rect(x, 0, x+d, c.h, pal.warning)
+	list := tl.OOMs()
+	for i, o := range list {
+		if o.Retryable {
+			continue
 		}
+		x := min(axis.x(o.Time), c.w-d) // the last often ends the run
+		if i > 0 && i+1 < len(list) && axis.x(list[i+1].Time)-axis.x(list[i-1].Time) < crowded*d {
+			c.rect(x, 0, max(x+d, axis.x(list[i+1].Time)), 3*d, pal.warning)
+			continue
+		}
+		c.rect(x, 0, x+d, c.h, pal.warning)
 	}
 }
 

@@ -381,11 +381,12 @@ class App {
   }
 }
 
-// shortened is a long message's first sentence, and the rest to be unfolded.
+// shortened is a long message's first sentence, and the rest to be unfolded. Its
+// text as a whole stays the message: the word to unfold it by is the style's.
 function shortened(text) {
   const cut = [...text.matchAll(/[.;]\s|\n/g)].map((m) => m.index + 1).find((i) => i > 12);
   if (text.length <= 170 || !cut) return [text];
-  return [el("p", {}, text.slice(0, cut).replace(/;$/, ".")), " ", el("details", {}, el("summary", {}, "More"), " ", text.slice(cut).trim())];
+  return [el("p", {}, text.slice(0, cut)), " ", el("details", {}, el("summary", { "aria-label": "More" }), text.slice(cut).trim())];
 }
 
 Object.assign(App.prototype, viewing, opening, running);
