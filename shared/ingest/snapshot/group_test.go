@@ -31,6 +31,7 @@ func TestGroupsAreThoseWhoHoldMost(t *testing.T) {
 }
 
 func checkGroups(t *testing.T, tl *store.Timeline) {
+	t.Helper()
 	first, last := tl.Span()
 	for _, p := range tl.Pools() {
 		ofGroup := map[event.Category]event.StringID{}
