@@ -13,6 +13,7 @@ import (
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
 	"tideline/shared/ingest/driverlog"
+	"tideline/shared/ingest/killlog"
 	"tideline/shared/ingest/liblog"
 	"tideline/shared/ingest/lines"
 	"tideline/shared/ingest/memlog"
@@ -69,6 +70,7 @@ type readers struct {
 	card  *driverlog.Parser
 	lib   *liblog.Parser
 	place *placelog.Parser
+	kills *killlog.Parser
 
 	sieve *lines.Sieve
 	busy  lines.Set // readers that want the next line whatever it holds
@@ -89,21 +91,22 @@ const (
 	toCard
 	toLibrary
 	toPlace
-	toAll = toPlace<<1 - 1
+	toKills
+	toAll = toKills<<1 - 1
 )
 
 // theSieve is made when the first text comes. It only reads afterwards.
 var theSieve = sync.OnceValue(func() *lines.Sieve {
 	return lines.NewSieve(
 		bfclog.Marks(), xlalog.Marks(), torchlog.Marks(), ortlog.Marks(), rmmlog.Marks(), smilog.Marks(), memlog.Marks(), steplog.Marks(), driverlog.Marks(),
-		liblog.Marks(), placelog.Marks(),
+		liblog.Marks(), placelog.Marks(), killlog.Marks(),
 	)
 })
 
 func newReaders(row func(*rmmlog.Row), record func(*memlog.Record)) *readers {
 	return &readers{
 		bfclog.New(), xlalog.New(), torchlog.New(), ortlog.New(), rmmlog.New(row), smilog.New(), memlog.New(record), steplog.New(), driverlog.New(),
-		liblog.New(), placelog.New(),
+		liblog.New(), placelog.New(), killlog.New(),
 		theSieve(), 0, 0,
 	}
 }
@@ -154,6 +157,7 @@ func (r *readers) show(num int, s string, to lines.Set) {
 	took := to&toCard != 0 && r.card.Line(num, q)
 	took = to&toLibrary != 0 && r.lib.Line(num, q) || took
 	took = to&toPlace != 0 && r.place.Line(num, q) || took
+	took = to&toKills != 0 && r.kills.Line(num, q) || took
 	took = to&toXLA != 0 && r.xla.Line(num, q) || took
 	took = to&toTorch != 0 && r.torch.Line(num, q) || took
 	took = to&toORT != 0 && r.ort.Line(num, q) || took
@@ -255,6 +259,7 @@ func (r *readers) end(out *Text) {
 	if l := foreign.Library(r.lib.End(), start, log, reported); l != nil {
 		add(l)
 	}
+	add(foreign.Killed(r.kills.End())...)
 	if p := foreign.Placement(places); p != nil {
 		add(p)
 		cut(places.Cut)

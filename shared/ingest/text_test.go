@@ -14,6 +14,23 @@ var wordings = []struct {
 	name, text, kind, verdict string
 	facts                     map[string]string
 }{
+	// Ends
+	{
+		"the kernel in a container", "[1234567.890456] oom-kill:constraint=CONSTRAINT_MEMCG,task=python,pid=4242,uid=0\n[1234567.890789] Memory cgroup out of memory: Killed process 4242 (python) total-vm:35462212kB, anon-rss:16512344kB, file-rss:70244kB, UID:0\n",
+		"process-end", "host_out_of_memory",
+		map[string]string{"process_id": "4242", "process": `"python"`, "resident_bytes": "16908640256", "is_limit_of_group": "true"},
+	},
+	{
+		"an older kernel", "kernel: Out of memory: Kill process 77 (tf train) score 912 or sacrifice child\n",
+		"process-end", "host_out_of_memory",
+		map[string]string{"process_id": "77", "process": `"tf train"`, "resident_bytes": "null", "is_limit_of_group": "false"},
+	},
+	{"a shell", "Epoch 3/10\nKilled\n", "process-end", "undetermined_no_state", map[string]string{"process_id": "null"}},
+	{"a script", "run.sh: line 3:  4242 Killed                  python train.py\n", "process-end", "undetermined_no_state", nil},
+	{
+		"vLLM", "ERROR 05-12 10:21:33 core.py:390] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
+		"process-end", "no_room_for_cache", map[string]string{"resident_bytes": "null"},
+	},
 	// Libraries
 	{
 		"a copy alone", "tensorflow.python.framework.errors_impl.InternalError: Dst tensor is not initialized.\n",
