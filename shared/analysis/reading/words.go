@@ -36,7 +36,7 @@ var phrases = map[string]string{
 	"parse_only":                  "What the text says",
 	"no_room_for_library":         "No room was left for a library",
 	"no_room_for_cache":           "No room was left for the cache",
-	"host_out_of_memory":          "The host ran out of memory",
+	"host_out_of_memory":          "Killed for lack of host memory",
 	"ops_on_cpu":                  "Ops on the CPU between ops on the GPU",
 	"all_on_cpu":                  "Everything ran on the CPU",
 	"ops_on_gpu":                  "What a GPU can run is on it",
