@@ -253,6 +253,10 @@ func TestSettingsOfARerunComeBack(t *testing.T) {
 func TestOutOfMemoryIsAFindingAndExplained(t *testing.T) {
 	s := NewSession()
 	run(t, s, "oom", strings.Replace(tiny, "batch=16", "batch=6000", 1))
+	ooms := s.slots[Current].tl.OOMs()
+	if st := ask(t, s, "status")["slots"].([]any)[0].(map[string]any); st["failure"] != float64(ooms[len(ooms)-1].Time) {
+		t.Errorf("the run failed at %v, want %d", st["failure"], ooms[len(ooms)-1].Time)
+	}
 	if got := s.slots[Current].state(); got != "out of memory" {
 		t.Fatalf("ended with %v", got)
 	}

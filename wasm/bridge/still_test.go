@@ -62,3 +62,25 @@ func TestBlocksFromBeforeTheRecording(t *testing.T) {
 		t.Errorf("%v blocks were there before, want 616", before)
 	}
 }
+
+// TestRowsAreNamedWithinTheirLane: their places are from the lane's upper edge.
+func TestRowsAreNamedWithinTheirLane(t *testing.T) {
+	s := NewSession()
+	openExample(t, s, "alexnet.xplane.pb.gz")
+	ask(t, s, "status") // which lists the lanes
+	for i := range s.lanes {
+		s.lanes[i].Y, s.lanes[i].H = 100*i, 90
+	}
+	named := 0
+	for _, lane := range ask(t, s, "scales\t0\t1000")["lanes"].([]any) {
+		for _, row := range lane.(map[string]any)["rows"].([]any) {
+			named++
+			if y := row.(map[string]any)["y"].(float64); y < 0 || y >= 90 {
+				t.Errorf("%v lies outside of its lane", row)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no row has a name")
+	}
+}
