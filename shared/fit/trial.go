@@ -156,7 +156,7 @@ func (p *Prober) run(w *api.Workload, changes []Change) (*Trial, bool) {
 			c := finding.At(m.tl, pool)
 			t.ByCategory, t.ArenaUnused = c.ByCategory, c.Arena
 			_, last := m.tl.Span()
-			t.Unasked = pool.Peak(0, last+1, 0).State.Waste
+			t.Unasked = pool.Peak(0, last+1, 0).Waste
 		}
 	}
 	return t, true

@@ -29,7 +29,8 @@ var wordings = []struct {
 	{"a script", "run.sh: line 3:  4242 Killed                  python train.py\n", "process-end", "undetermined_no_state", nil},
 	{
 		"vLLM", "ERROR 05-12 10:21:33 core.py:390] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
-		"process-end", "no_room_for_cache", map[string]string{"resident_bytes": "null"},
+		"process-end", "no_room_for_cache",
+		map[string]string{"resident_bytes": "null"},
 	},
 	// Libraries
 	{

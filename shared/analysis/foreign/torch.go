@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
@@ -131,7 +132,7 @@ func (s *torchState) findSelf() {
 		return
 	}
 	s.self, s.this = m.Processes[best].ID, m.Processes[best].Used
-	s.named = append(m.Processes[:best:best], m.Processes[best+1:]...)
+	s.named = slices.Delete(slices.Clone(m.Processes), best, best+1)
 }
 
 func torchMessage(m *torchlog.Message) *reading.Reading {
