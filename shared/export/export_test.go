@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -311,6 +312,9 @@ func TestProfileReadsBack(t *testing.T) {
 		if by[event.Category(c).String()] != n {
 			t.Errorf("%s: %d, want %d", event.Category(c), by[event.Category(c).String()], n)
 		}
+	}
+	if runtime.GOOS == "js" {
+		return // no program can be started there; the file's bytes are the same
 	}
 	path := filepath.Join(t.TempDir(), "x.pb.gz")
 	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
