@@ -61,9 +61,7 @@ func TestTheLanesFollowTheFilter(t *testing.T) {
 	p.screenshot("dark")
 
 	// The link brings the filter back, for the lanes too.
-	p.do("reload", chromedp.Evaluate[chromedp.Void](`globalThis.before = true; location.reload()`))
-	p.wait("the module", `!globalThis.before && document.documentElement.hasAttribute("data-ready")`)
-	p.listen()
+	p.reload()
 	p.settled()
 	p.wait("the filter after a reload", matching+`.startsWith(`+quoted(says)+`)`)
 	p.do("clear", chromedp.Evaluate[chromedp.Void](`document.querySelector(".lane-match button").click()`))

@@ -195,6 +195,15 @@ func (p *page) listen() {
 	})()`))
 }
 
+// reload loads the page anew and waits until the new one is ready: what the old
+// one still answers while it goes is not taken for the new one's.
+func (p *page) reload() {
+	p.t.Helper()
+	p.do("reload", chromedp.Evaluate[chromedp.Void](`globalThis.before = true; location.reload()`))
+	p.wait("the page anew", `!globalThis.before && document.documentElement.hasAttribute("data-ready")`)
+	p.listen()
+}
+
 // pictured takes a screenshot and fails the test unless the lanes hold a
 // picture: several colours, none of them nearly everywhere.
 func (p *page) pictured(name string) []byte {
