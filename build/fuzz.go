@@ -16,11 +16,11 @@ import (
 
 // How long a target is fuzzed unless told otherwise. Lives of allocators find
 // what is wrong only after many steps, so they get more; parsers show it early.
-// Together, with what compiling takes, this stays under five and a half minutes
-// on two cores.
+// Together, with what compiling takes, this stays under four minutes on two
+// cores.
 const (
-	parserFuzzTime = 2 * time.Second
-	livesFuzzTime  = 12 * time.Second
+	parserFuzzTime = 1 * time.Second
+	livesFuzzTime  = 10 * time.Second
 )
 
 // share is how long a target is fuzzed; a time that was asked for is for all.
