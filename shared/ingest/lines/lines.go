@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf16"
@@ -41,6 +42,21 @@ func (l *Reader) Count() int { return l.n }
 
 // Bytes is the number of bytes consumed.
 func (l *Reader) Bytes() int64 { return l.read }
+
+// Each tells every line of a text with its number, from 1.
+func Each(r io.Reader, line func(n int, s string)) error {
+	in := New(r)
+	for {
+		s, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the text after line %d: %w", in.Count(), err)
+		}
+		line(in.Count(), s)
+	}
+}
 
 // Next returns a line without its end, or io.EOF after the last one.
 func (l *Reader) Next() (string, error) {

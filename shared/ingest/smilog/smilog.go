@@ -112,17 +112,9 @@ const (
 
 // Read reads a text to its end.
 func Read(r io.Reader) (*Report, error) {
-	in := lines.New(r)
 	p := New()
-	for {
-		s, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return p.End(), fmt.Errorf("read the text after line %d: %w", in.Count(), err)
-		}
-		p.Line(in.Count(), s)
+	if err := lines.Each(r, func(n int, s string) { p.Line(n, s) }); err != nil {
+		return p.End(), err
 	}
 	rep := p.End()
 	if len(rep.Screens) == 0 {

@@ -9,7 +9,6 @@ package steplog
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -63,17 +62,9 @@ var ErrNothing = errors.New("no memory figure that is printed at least three tim
 
 // Read reads a text to its end.
 func Read(r io.Reader) (*Log, error) {
-	in := lines.New(r)
 	p := New()
-	for {
-		s, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return p.End(), fmt.Errorf("read the text after line %d: %w", in.Count(), err)
-		}
-		p.Line(in.Count(), s)
+	if err := lines.Each(r, func(n int, s string) { p.Line(n, s) }); err != nil {
+		return p.End(), err
 	}
 	log := p.End()
 	if len(log.Series) == 0 {
