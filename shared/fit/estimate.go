@@ -13,12 +13,13 @@ type Estimate struct {
 	Asked *Trial // as it is
 	// Need is Asked where that passes, else the run without a bound on memory:
 	// how much it takes when nothing is in the way.
-	Need *Trial
-	// SmallestLimit is the smallest memory_limit, in whole MiB, that the
-	// workload runs with; one MiB less fails. 0: not found.
-	SmallestLimit int64
-	Smallest      *Trial // under it; nil: not found
-	Found         Found
+	Need  *Trial
+	Least // the smallest limit of the workload as it is written
+	// Whole is the smallest limit of a workload whose pool grows if it did not:
+	// another workload, often with another answer. Nil where it does not grow,
+	// or none was found.
+	Whole *Least
+	Found Found
 
 	// The interval around the peak, in bytes: Low is what the exact allocator
 	// comes to; High adds as much workspace again as the largest that a kernel
@@ -67,48 +68,29 @@ func (p *Prober) Estimate(w *api.Workload, k Knob, most int) (*Estimate, bool) {
 	if e.Found, ok = p.Most(w, k, guess, most); !ok {
 		return e, false
 	}
-	ok = p.smallestLimit(w, e)
+	ok = p.smallestLimits(w, e)
 	return e, ok
 }
 
 // runtimeOf is the driver's context on the card of a device of the workload.
 func runtimeOf(w *api.Workload, entry int) int64 {
-	if entry < 0 {
-		return 0
-	}
-	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
-		if i := slices.IndexFunc(list, func(d device.Preset) bool { return d.Name == w.Devices[entry].Preset }); i >= 0 {
-			return list[i].Context.Value
-		}
+	if card := presetOf(w, entry); card != nil {
+		return card.Context.Value
 	}
 	return 0
 }
 
-// smallestLimit searches from what is needed at the peak up to twice that.
-func (p *Prober) smallestLimit(w *api.Workload, e *Estimate) bool {
-	i := Entry(w, p.Device)
-	if i < 0 || kindOf(&w.Devices[i]) != "gpu" || len(w.Devices[i].Logical) > 0 || w.Devices[i].Virtual > 0 {
-		return true
+// presetOf is the card of a device of the workload, nil for an unknown one.
+func presetOf(w *api.Workload, entry int) *device.Preset {
+	if entry < 0 {
+		return nil
 	}
-	x := w.Clone()
-	d := &x.Devices[i]
-	d.Growth, d.Fraction, d.Unified = false, 0, false
-	const mib = 1 << 20
-	least := max(1, int(e.Need.Peak/2/mib))
-	most := max(least, int(2*e.Need.Peak/mib))
-	if e.Asked.Passed {
-		most = min(most, int((e.Asked.Limit+mib-1)/mib))
-	}
-	n := Smallest(least, most, func(n int) bool {
-		d.MemoryLimit = int64(n) * mib
-		t, ok := p.Try(x)
-		if ok = ok && t.Passed; ok {
-			e.Smallest = t // each that passes is smaller than those before
+	for _, list := range [][]device.Preset{device.Presets(), device.TPUs()} {
+		if i := slices.IndexFunc(list, func(d device.Preset) bool { return d.Name == w.Devices[entry].Preset }); i >= 0 {
+			return &list[i]
 		}
-		return ok
-	})
-	e.SmallestLimit = int64(n) * mib
-	return !p.Over()
+	}
+	return nil
 }
 
 // Below is why a limit below the peak suffices.

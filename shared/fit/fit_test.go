@@ -1,10 +1,13 @@
 package fit
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"tideline/protocol/api"
+	"tideline/protocol/api/workfile"
 	"tideline/protocol/event"
 	"tideline/shared/launch"
 )
@@ -248,5 +251,59 @@ func TestALimitBelowThePeakIsExplained(t *testing.T) {
 	e.SmallestLimit = e.Asked.Peak
 	if b, ok := e.Below(); ok {
 		t.Errorf("at the peak: %+v", b)
+	}
+}
+
+// TestTheSmallestLimitIsOfTheWorkloadAsWritten: a pool that grows needs a limit
+// of its own, which is not that of the same workload without growth, and each
+// is a run that passes, whose neighbour fails.
+func TestTheSmallestLimitIsOfTheWorkloadAsWritten(t *testing.T) {
+	text, err := os.ReadFile("../../examples/fragmentation.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, problems := workfile.Parse(text)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p := &Prober{Device: "/GPU:0", MaxEvents: 200_000_000}
+	e, ok := p.Estimate(w, Batch, 400)
+	if !ok || e.Asked.Passed {
+		t.Fatalf("no estimate, or the example fits: %+v", e)
+	}
+	if e.Smallest == nil || e.SmallestLimit <= e.Asked.Limit {
+		t.Fatalf("as written it fails with %d bytes, and is said to run with %d", e.Asked.Limit, e.SmallestLimit)
+	}
+	if e.Whole == nil || e.Whole.SmallestLimit >= e.SmallestLimit {
+		t.Fatalf("without growth: %+v, with it %d", e.Whole, e.SmallestLimit)
+	}
+	for _, c := range e.Set {
+		if c.Field == "devices.0.growth" {
+			t.Errorf("as written it grows: %v", e.Set)
+		}
+	}
+	for _, l := range []Least{e.Least, *e.Whole} {
+		if l.Smallest.Limit != l.SmallestLimit || !passes(t, w, l.Set) {
+			t.Errorf("%v: a limit of %d, want %d", l.Set, l.Smallest.Limit, l.SmallestLimit)
+		}
+	}
+	if passes(t, w, fractionOf(w, e.SmallestLimit-mib, 256*mib)) {
+		t.Error("it runs with 1 MiB less")
+	}
+}
+
+func TestAFractionIsExactlyTheBytes(t *testing.T) {
+	w := lenet(1)
+	for _, total := range []int64{256 << 20, 15104 << 20, 79<<30 + 12345, 1_000_000_007} {
+		for limit := int64(1); limit <= total>>20; limit += 1 + limit/7 {
+			list := fractionOf(w, limit<<20, total)
+			f, err := strconv.ParseFloat(list[0].Value, 64)
+			if got := int64(float64(total) * f); err != nil || got != limit<<20 {
+				t.Fatalf("%d MiB of %d: %s is %d bytes, %v", limit, total, list[0], got, err)
+			}
+		}
+	}
+	if list := fractionOf(w, 2, 1); list != nil {
+		t.Errorf("more than the card: %v", list)
 	}
 }

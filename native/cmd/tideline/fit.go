@@ -34,7 +34,10 @@ type fitted struct {
 	Low           int64      `json:"estimate_low_bytes"`
 	High          int64      `json:"estimate_high_bytes"`
 	Runtime       int64      `json:"runtime_bytes"`
-	SmallestLimit int64      `json:"smallest_limit_bytes,omitempty"`
+	SmallestLimit int64      `json:"smallest_limit_bytes,omitempty"` // as written: with growth, where it grows
+	SmallestSet   []string   `json:"smallest_limit_set,omitempty"`   // what sets it
+	SmallestWhole int64      `json:"smallest_limit_without_growth_bytes,omitempty"`
+	WholeSet      []string   `json:"smallest_limit_without_growth_set,omitempty"`
 	Knob          string     `json:"knob"`
 	Asked         int        `json:"asked,omitempty"`
 	Largest       int        `json:"largest"`
@@ -163,10 +166,16 @@ func trial(t *fit.Trial) *fitTrial {
 	if !t.Passed {
 		x.Message = t.Message
 	}
-	for _, c := range t.Changes {
-		x.Set = append(x.Set, c.String())
-	}
+	x.Set = append(x.Set, fields(t.Changes)...)
 	return x
+}
+
+// fields are changes as --set takes them.
+func fields(changes []fit.Change) (out []string) {
+	for _, c := range changes {
+		out = append(out, c.String())
+	}
+	return out
 }
 
 func (f *fitCmd) answer(w *api.Workload, device string, e *fit.Estimate) *fitted {
@@ -175,6 +184,10 @@ func (f *fitCmd) answer(w *api.Workload, device string, e *fit.Estimate) *fitted
 		Workload: w.Name, Device: device, Preset: w.Devices[0].Preset, Steps: fit.ShortSteps(w), Fits: e.Asked.Passed,
 		PeakInUse: e.Need.Peak, PeakReserved: e.Need.Reserved, Limit: e.Asked.Limit, Low: e.Low, High: e.High, Runtime: e.Runtime,
 		SmallestLimit: e.SmallestLimit, Knob: f.Knob, Asked: knob.Of(w), Largest: e.Found.Value, At: trial(e.Found.At), Next: trial(e.Found.Next),
+	}
+	out.SmallestSet = fields(e.Set)
+	if e.Whole != nil {
+		out.SmallestWhole, out.WholeSet = e.Whole.SmallestLimit, fields(e.Whole.Set)
 	}
 	if e.Asked.Passed {
 		out.PeakReserved = e.Asked.Reserved
@@ -222,8 +235,15 @@ func (o *fitted) print(c *console, e *fit.Estimate) {
 		t.row("  up to", size(o.High), "if libraries take the largest workspace once more")
 	}
 	t.row("  besides", size(o.Runtime), "the driver's context, outside the limit")
-	if o.SmallestLimit > 0 {
+	switch {
+	case o.SmallestLimit > 0 && strings.Contains(o.SmallestSet[0], ".fraction="):
+		t.row("  smallest limit", size(o.SmallestLimit), "that it runs with as written, with growth; 1 MiB less fails")
+		t.row("", "", strings.Join(o.SmallestSet, " "))
+	case o.SmallestLimit > 0:
 		t.row("  smallest limit", size(o.SmallestLimit), "memory_limit that it runs with; 1 MiB less fails")
+	}
+	if o.SmallestWhole > 0 {
+		t.row("  without growth", size(o.SmallestWhole), "a change: "+strings.Join(o.WholeSet, " "))
 	}
 	t.print(c)
 	if why := below(e); why != "" {

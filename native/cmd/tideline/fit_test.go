@@ -72,3 +72,32 @@ func TestFitIsVerifiedByRuns(t *testing.T) {
 	run(0, limit(got.SmallestLimit>>20))
 	run(exitOutOfMemory, limit(got.SmallestLimit>>20-1))
 }
+
+// TestFitTellsGrowthApart: the smallest limit is that of the workload as it is
+// written; the one without growth is told as a change. Both can be typed.
+func TestFitTellsGrowthApart(t *testing.T) {
+	const example = "../../../examples/fragmentation.yaml"
+	code, stdout, stderr := tideline(t, "fit", example, "--most", "400", "--json")
+	var got fitted
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitOutOfMemory || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	if got.SmallestLimit <= got.Limit || got.SmallestWhole <= 0 || got.SmallestWhole >= got.SmallestLimit {
+		t.Errorf("limit %d: as written %d, without growth %d", got.Limit, got.SmallestLimit, got.SmallestWhole)
+	}
+	for _, set := range [][]string{got.SmallestSet, got.WholeSet} {
+		args := []string{"run", "-q", "--modelled", example}
+		for _, s := range set {
+			args = append(args, "--set", s)
+		}
+		if code, out, stderr := tideline(t, args...); code != 0 {
+			t.Errorf("%v: exit %d\n%s%s", set, code, out, stderr)
+		}
+	}
+	_, stdout, _ = tideline(t, "fit", example, "--most", "400")
+	for _, want := range []string{"as written, with growth", "without growth", got.SmallestSet[0], got.WholeSet[0]} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not in\n%s", want, stdout)
+		}
+	}
+}
