@@ -29,6 +29,8 @@ const (
 	MaxString = 1 << 24
 	// MaxTable is the most strings of one timeline.
 	MaxTable = 1 << 24
+	// MaxReadings is the most bytes of a payload of readings, stored or inflated.
+	MaxReadings = 1 << 22
 )
 
 // Kind says what a block holds. A reader skips kinds that it does not know.
@@ -39,6 +41,9 @@ const (
 	Events  Kind = 1 // events, and the strings they need that are new
 	Strings Kind = 2 // strings only: the table so far, for a reader who joins late
 	Index   Kind = 3 // where the blocks of a file are; written and read by package timeline
+	// Readings is what the input of another program meant that the timeline was
+	// made of; its payload is JSON, which package saved writes and reads.
+	Readings Kind = 4
 )
 
 // Flags of a block. A reader refuses a block with a flag of the lower four
@@ -146,7 +151,7 @@ func (h *Header) check() error {
 		return fmt.Errorf("%w: version 0", ErrCorrupt)
 	case h.Stored > MaxPayload || h.Raw > MaxPayload:
 		return fmt.Errorf("%w: payload of %d bytes (%d inflated), at most %d allowed", ErrCorrupt, h.Stored, h.Raw, MaxPayload)
-	case h.Kind != Events && h.Kind != Strings && h.Kind != Index:
+	case h.Kind != Events && h.Kind != Strings && h.Kind != Index && h.Kind != Readings:
 		return nil // its fields may mean something else; it is skipped by its stored length
 	case h.Flags&mustKnow&^Deflated != 0:
 		return fmt.Errorf("%w: unknown flags %#02x", ErrCorrupt, h.Flags)

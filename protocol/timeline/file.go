@@ -81,7 +81,7 @@ func (f *File) scan() error {
 		if err != nil {
 			return err
 		}
-		if h.Kind == block.Events || h.Kind == block.Strings {
+		if h.Kind == block.Events || h.Kind == block.Strings || h.Kind == block.Readings {
 			f.entries = enter(f.entries, entryOf(&h, offset))
 		}
 	}

@@ -3,6 +3,7 @@ package timeline_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -93,7 +94,7 @@ func (x *explainer) varint(what string) int {
 func (x *explainer) header() (kind, stored int) {
 	x.take(4, "block: magic %q", x.b[x.at:x.at+4])
 	x.u8("major version")
-	kind = x.u8("kind of block (1 events, 2 strings, 3 index)")
+	kind = x.u8("kind of block (1 events, 2 strings, 3 index, 4 readings)")
 	x.u8("flags")
 	x.u8("unused")
 	x.u64("sequence number of the first event")
@@ -171,9 +172,12 @@ func (x *explainer) file() string {
 	x.take(3, "unused")
 	x.take(4, "CRC-32C of the 12 bytes before")
 	for string(x.b[x.at:x.at+4]) == "TDLB" {
-		if kind, _ := x.header(); kind == 3 {
+		switch kind, stored := x.header(); kind {
+		case 3:
 			x.index()
-		} else {
+		case 4:
+			x.take(stored, "readings: %s", x.b[x.at:x.at+stored])
+		default:
 			x.events()
 		}
 	}
@@ -184,9 +188,21 @@ func (x *explainer) file() string {
 }
 
 func TestFormatDocumentTellsTheTruth(t *testing.T) {
+	holdExample(t, "example", example(t))
+	var b bytes.Buffer // of an input without events
+	w := timeline.NewWriter(&b, timeline.Options{})
+	if err := errors.Join(w.WriteReadings([]byte(`{"input_kind":"x","readings":[{"why":"y"}]}`)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	holdExample(t, "example of readings", b.Bytes())
+}
+
+// holdExample compares an example of the document with what is written.
+func holdExample(t *testing.T, name string, file []byte) {
+	t.Helper()
 	const doc = "../FORMAT.md"
-	const begin, end = "<!-- example: made by go test ./protocol/timeline -update -->\n```\n", "```\n<!-- end of example -->"
-	x := explainer{b: example(t)}
+	begin, end := "<!-- "+name+": made by go test ./protocol/timeline -update -->\n```\n", "```\n<!-- end of "+name+" -->"
+	x := explainer{b: file}
 	want := x.file()
 	if x.at != len(x.b) {
 		t.Fatalf("%d bytes explained of %d", x.at, len(x.b))
@@ -234,6 +250,10 @@ func TestFilesOfReleasedVersionsStillOpen(t *testing.T) {
 		}
 		if len(s.Damage()) > 0 || !s.Complete() {
 			t.Errorf("%s: damage %v, complete %v", name, s.Damage(), s.Complete())
+		}
+		readings, err := s.Readings()
+		if words, _ := os.ReadFile(strings.TrimSuffix(name, ".tideline") + ".json"); err != nil || string(readings) != string(words) {
+			t.Errorf("%s: its readings are other than its .json: %v", name, err)
 		}
 		want, err := os.ReadFile(strings.TrimSuffix(name, ".tideline") + ".txt")
 		if err != nil {
@@ -283,11 +303,36 @@ func TestReleaseWritesItsFile(t *testing.T) {
 	}
 }
 
+// TestReadingsHaveTheirFile does the same for a timeline that keeps readings.
+func TestReadingsHaveTheirFile(t *testing.T) {
+	const name = "testdata/v1-readings"
+	if _, err := os.Stat(name + ".tideline"); err == nil {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s.tideline is missing: run with -update before the release", name)
+	}
+	json := `{"input_kind":"pytorch-oom-message","moments":true,"cut":null,"readings":[{"kind":"pytorch-oom-message","line":1,"name":"GPU 0","facts":{"requested_mib":2048},"verdict":"limit_too_low","rows":[["asked for","2.00 GiB"]]}],"left_out":0}`
+	b, _ := told(t, 7, json+strings.Repeat(" ", 400)) // long enough to be deflated
+	s, err := timeline.NewStream(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var txt bytes.Buffer
+	err = errors.Join(text.Write(&txt, s), os.WriteFile(name+".tideline", b, 0o644), os.WriteFile(name+".txt", txt.Bytes(), 0o644),
+		os.WriteFile(name+".json", []byte(json+strings.Repeat(" ", 400)), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func FuzzStream(f *testing.F) {
 	m := write(f, 100, block.Options{Events: 40})
 	f.Add(m.bytes)
 	f.Add(m.bytes[:len(m.bytes)/2])
 	f.Add(example(f))
+	b, _ := told(f, 3, words)
+	f.Add(b)
 	f.Add([]byte("TDLE"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := timeline.NewStream(bytes.NewReader(b))
@@ -301,6 +346,9 @@ func FuzzStream(f *testing.F) {
 		events := 0
 		if err := s.Replay(event.SinkFunc(func(*event.Event) { events++ })); err != nil {
 			return
+		}
+		if r, err := s.Readings(); err == nil && len(r) > block.MaxReadings {
+			t.Fatalf("%d bytes of readings", len(r))
 		}
 		lost := int64(0)
 		for _, d := range s.Damage() {

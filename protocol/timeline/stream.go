@@ -27,7 +27,9 @@ type Stream struct {
 	damage   []Damage
 	complete bool
 	scratch  []event.Event
-	open     piece // the block that Some is in
+	open     piece    // the block that Some is in
+	readings []byte   // the last block of readings
+	kept     [2]int64 // where it begins and how long it is
 }
 
 // piece is a block that is given in pieces.
@@ -80,6 +82,23 @@ func (s *Stream) Damage() []Damage { return s.damage }
 
 // Complete reports whether the footer was read: the writer finished.
 func (s *Stream) Complete() bool { return s.complete }
+
+// Readings is what the input meant that the timeline was made of, as
+// Writer.WriteReadings took it; nil when the bytes read so far hold none.
+func (s *Stream) Readings() ([]byte, error) {
+	if s.readings == nil {
+		return nil, nil
+	}
+	b, err := block.Payload(s.readings, block.MaxReadings)
+	if err != nil {
+		return nil, fmt.Errorf("readings at offset %d: %w", s.kept[0], err)
+	}
+	return b, nil
+}
+
+// ReadingsAt is where the block of the readings begins and how long it is; 0 and
+// 0 when none was read. Alone it is a timeline without events.
+func (s *Stream) ReadingsAt() (offset, size int64) { return s.kept[0], s.kept[1] }
 
 // Next appends the events of the next block, after a Lost event if some are
 // missing before it, to into. It returns io.EOF at the end of the bytes; then
@@ -139,6 +158,11 @@ func (s *Stream) block(into []event.Event) ([]event.Event, error) {
 		}
 		if err != nil {
 			return into, err
+		}
+		if h.Kind == block.Readings {
+			s.readings = append(s.readings[:0], frame...)
+			s.kept = [2]int64{offset, int64(len(frame))}
+			continue
 		}
 		if h.Kind == block.Events && s.began && h.Events > 0 && h.Next() <= s.next {
 			// Sent again. It may hold strings that a damaged block lost.

@@ -29,6 +29,15 @@ type Writer struct {
 	entries []Entry
 	err     error
 	closed  bool
+	tail    tail
+}
+
+// tail is where the end of a timeline begins that Amend may write again: its
+// readings and what is behind them.
+type tail struct {
+	offset int64
+	blocks int
+	known  bool
 }
 
 // NewWriter begins a file by writing its header. A failure to write is
@@ -103,6 +112,37 @@ func (t *Writer) WriteFrame(b []byte) error {
 	return t.err
 }
 
+// WriteReadings writes what the input meant that the timeline was made of, as
+// package saved puts it. A timeline has it once, behind its events: a reader takes
+// the last.
+func (t *Writer) WriteReadings(payload []byte) error {
+	if len(payload) > block.MaxReadings {
+		return fmt.Errorf("readings of %d bytes: a timeline keeps at most %d", len(payload), block.MaxReadings)
+	}
+	t.flush()
+	t.here()
+	t.frames(block.Pack(nil, block.Header{Kind: block.Readings, First: t.Next()}, payload))
+	return t.err
+}
+
+func (t *Writer) here() { t.tail = tail{t.offset, len(t.entries), true} }
+
+// Amend writes the end of a closed timeline again, with other readings, and says
+// where it begins: what is written from now on belongs in the place of all that
+// was written from there on. It is for who keeps the bytes and learns more.
+func (t *Writer) Amend(payload []byte) (at int64, err error) {
+	if !t.closed {
+		return 0, fmt.Errorf("amending a timeline that is not at its end: close it first")
+	}
+	at = t.tail.offset
+	t.offset, t.entries, t.closed = at, t.entries[:t.tail.blocks], false
+	if err := t.WriteReadings(payload); err != nil {
+		t.closed = true
+		return at, err
+	}
+	return at, t.Close()
+}
+
 // frames writes whole blocks and enters them in the index.
 func (t *Writer) frames(b []byte) {
 	if t.err != nil || len(b) == 0 {
@@ -144,6 +184,9 @@ func (t *Writer) Close() error {
 	}
 	t.closed = true
 	t.flush()
+	if !t.tail.known {
+		t.here()
+	}
 	index := appendIndex(nil, t.entries)
 	if len(index) > block.MaxPayload {
 		return t.err // the reader will scan
