@@ -11,6 +11,7 @@ import (
 	"tideline/protocol/timeline"
 	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis/reading"
+	"tideline/shared/analysis/reading/saved"
 	"tideline/shared/ingest/unzip"
 )
 
@@ -27,9 +28,12 @@ type Input struct {
 	Form Kind
 	// Zipped says that it was packed by gzip.
 	Zipped bool
-	// Readings are what the input means, in its order; none of a timeline,
-	// whose meaning is that of its events.
+	// Readings are what the input means, in its order. Of a timeline, whose
+	// meaning is that of its events, they are the saved ones, known after Emit.
 	Readings []*reading.Reading
+	// Saved is what a timeline keeps of what the input meant that it was made of;
+	// nil when it keeps nothing, and before Emit.
+	Saved *saved.Readings
 	// Cut says why not all of it was read; "" if it was. Of a timeline it is
 	// known after Emit.
 	Cut string
@@ -146,10 +150,13 @@ func (i *Input) Emit(strs *event.Strings, sink event.Sink) error {
 	var err error
 	if i.stream != nil {
 		err = i.stream.Replay(&renamed{from: i.stream.Strings(), to: strs, sink: sink})
+		wrong := i.recall()
 		if list := i.stream.Damage(); len(list) == 1 {
 			i.Cut = fmt.Sprintf("the file is damaged: %v", list[0])
 		} else if len(list) > 1 {
 			i.Cut = fmt.Sprintf("the file is damaged in %d places, first: %v", len(list), list[0])
+		} else if wrong != nil {
+			i.Cut = fmt.Sprintf("the file is damaged: %v", wrong)
 		}
 	} else {
 		err = text.Read(i.in, strs, sink)
@@ -158,4 +165,38 @@ func (i *Input) Emit(strs *event.Strings, sink event.Sink) error {
 		return fmt.Errorf("read %s: %w", i.name, err)
 	}
 	return nil
+}
+
+// recall takes the readings that a timeline keeps.
+func (i *Input) recall() error {
+	b, err := i.stream.Readings()
+	if err != nil || b == nil {
+		return err //nolint:wrapcheck // Emit words it
+	}
+	if i.Saved, err = saved.Parse(b); err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	i.Readings = i.Saved.List
+	return nil
+}
+
+// Keep is what a timeline that is made of the input is to keep of what it means;
+// nil when it means nothing. Of a timeline it is known after Emit.
+func (i *Input) Keep() *saved.Readings {
+	switch {
+	case i.Saved != nil:
+		return i.Saved
+	case len(i.Readings) == 0:
+		return nil
+	}
+	return &saved.Readings{Kind: i.Kind, Moments: i.Moments(), Cut: i.Cut, List: i.Readings}
+}
+
+// Moments says whether the input tells instants, whose distances in time are made
+// up: a text, unless it tells a course over time.
+func (i *Input) Moments() bool {
+	if i.Saved != nil {
+		return i.Saved.Moments
+	}
+	return i.Text != nil && !i.Text.OverTime()
 }
