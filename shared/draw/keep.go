@@ -8,6 +8,10 @@ type shown struct {
 	key    laneKey
 	t0, t1 int64
 	mode   uint64 // see Renderer.mode
+	// Of the timeline, by then: see Renderer.grew.
+	measure uint64
+	last    int64 // time of the last event
+	points  int   // changes of the lane's pool
 	// The columns [from,to) are exact.
 	from, to int
 	// What this frame touched.
@@ -38,7 +42,15 @@ func (r *Renderer) keep(img *Image, tl *store.Timeline, v *View, i int) {
 		s.key = was
 	}
 	if s.key != k {
-		*s = shown{key: k, t0: v.T0, t1: v.T1, mode: r.mode(tl, v, i), must: true}
+		if r.grew(tl, v, i, s, &k) {
+			s.must = true
+		} else {
+			*s = shown{key: k, t0: v.T0, t1: v.T1, mode: r.mode(tl, v, i), measure: r.measure(tl, v, i), must: true}
+		}
+		_, s.last = tl.Span()
+		if l := &v.Lanes[i]; l.Pool < len(tl.Pools()) {
+			s.points = tl.Pools()[l.Pool].Points()
+		}
 		return
 	}
 	if s.key != was {

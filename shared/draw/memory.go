@@ -248,8 +248,8 @@ func (r *Renderer) oomMarks(c *canvas, tl *store.Timeline, v *View, pool int) {
 	list := tl.OOMs()
 	for i, o := range list {
 		x := v.x(o.Time)
-		if o.Pool != pool || !c.near(x, 7*d) {
-			continue
+		if o.Pool != pool || !c.near(x, crowded*d) {
+			continue // neither its flag nor its part of a band reaches the canvas
 		}
 		a := uint32(256)
 		if o.Retryable {

@@ -12,6 +12,7 @@ type flow struct {
 	t0, t1  int64
 	bytes   []store.Sums
 	largest int64
+	since   int // the first column that the last look changed
 }
 
 // flow is that of row i for a view.
@@ -25,7 +26,9 @@ func (r *Renderer) flow(i int, tl *store.Timeline, k *store.Track, v *View) *flo
 		return f
 	}
 	old := View{T0: f.t0, T1: f.t1, W: v.W}
+	stays := f.tl == tl && f.track == k && len(f.bytes) == v.W && f.t0 == v.T0 && f.t1 == v.T1
 	f.bytes = grown(f.bytes, v.W)
+	f.since = 0
 	x0, x1 := 0, v.W // the columns to look up
 	if dx, ok := scrolled(&old, v); same && ok {
 		if dx > 0 {
@@ -37,6 +40,9 @@ func (r *Renderer) flow(i int, tl *store.Timeline, k *store.Track, v *View) *flo
 		}
 	}
 	r.bucketsOf(k, v.part(x0, x1))
+	for stays && f.since < v.W && f.bytes[f.since] == r.spans[f.since].Value {
+		f.since++
+	}
 	for n := range r.spans {
 		f.bytes[x0+n] = r.spans[n].Value
 	}

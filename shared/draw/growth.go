@@ -1,0 +1,96 @@
+package draw
+
+import (
+	"math"
+	"sort"
+
+	"tideline/shared/store"
+)
+
+// A timeline only grows at its end, so that in a window that stays the columns
+// before the last event stay too, unless what came changes by what measure the
+// lane is drawn: then it is drawn anew.
+
+// reach is how far from its time something may mark a lane, in pixels of CSS:
+// the flag of a failure is the widest.
+const reach = 8
+
+// tileChanges is how many changes of a pool lie in one tile of package store.
+const tileChanges = 128
+
+// grew reports whether a lane in an unchanged window differs from what it
+// showed only by what its timeline has gained since, and if so forgets the
+// columns that this touches.
+func (r *Renderer) grew(tl *store.Timeline, v *View, i int, s *shown, k *laneKey) bool {
+	was := s.key
+	was.version = k.version
+	if was != *k || s.t0 != v.T0 || s.t1 != v.T1 || v.step() == 0 || k.part != nil || k.lane.Kind == MinimapLane {
+		return false
+	}
+	if s.mode != r.mode(tl, v, i) || s.measure != r.measure(tl, v, i) {
+		return false
+	}
+	x := v.x(s.last) - reach*v.dpr()
+	switch l := &v.Lanes[i]; l.Kind {
+	case AddressLane:
+		if p := tl.Pools()[l.Pool]; showsTiles(p, v) {
+			x = min(x, openTile(p, v, s.points))
+		}
+	case TransferLane:
+		x = min(x, r.newTraffic(tl, v, l))
+	}
+	x = min(max(x, 0), v.W)
+	s.from, s.to = min(s.from, x), min(s.to, x)
+	s.key = *k
+	return true
+}
+
+// openTile is the first column that shows the tile of a pool's changes that was
+// still open when there were n of them.
+func openTile(p *store.Pool, v *View, n int) int {
+	whole := n - n%tileChanges
+	return sort.Search(v.W, func(x int) bool { return p.Changes(math.MinInt64, v.TimeAt(x+1)) > whole })
+}
+
+// newTraffic is the first column of a transfer lane in which other bytes
+// crossed than were drawn; 0 when they are not measured as they were.
+func (r *Renderer) newTraffic(tl *store.Timeline, v *View, l *Lane) int {
+	if !r.sameMeasure(tl, v, l, v.T0, v.T1) {
+		return 0
+	}
+	x := v.W
+	for i := range r.rows {
+		x = min(x, r.flows[i].since)
+	}
+	return x
+}
+
+// measure is what all columns of a lane take from its timeline: places, scales,
+// and how many marks there are that may lie anywhere.
+func (r *Renderer) measure(tl *store.Timeline, v *View, i int) uint64 {
+	m := uint64(1)
+	add := func(list ...int64) {
+		for _, n := range list {
+			m = (m ^ uint64(n)) * 0x9e3779b97f4a7c15
+			m ^= m >> 29
+		}
+	}
+	first, last := tl.Span()
+	add(first, min(last-first, 1), int64(len(tl.OOMs())), int64(len(tl.Gaps())))
+	switch l := &v.Lanes[i]; {
+	case l.Kind == MemoryLane && l.Pool < len(tl.Pools()):
+		p := tl.Pools()[l.Pool]
+		at, bytes := p.PeakPoint(first, last+1)
+		add(Scale(tl, v, l), p.Limit, at, bytes)
+	case l.Kind == AddressLane && l.Pool < len(tl.Pools()):
+		p := tl.Pools()[l.Pool]
+		low, high := l.span(p)
+		add(low, high, p.FirstChange(), int64(len(p.Regions())))
+	default:
+		r.rows = appendRows(r.rows[:0], tl, l)
+		for k := range r.rows {
+			add(int64(r.rows[k].Y), int64(r.rows[k].H), int64(r.rows[k].Track), int64(r.rows[k].Series))
+		}
+	}
+	return m
+}
