@@ -32,6 +32,116 @@ var wordings = []struct {
 		"process-end", "no_room_for_cache",
 		map[string]string{"resident_bytes": "null"},
 	},
+	// A TPU's runtime, and its compiler in other words
+	{
+		"a buffer", "XlaRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 4.39G. That was not possible. There are 2.30G free.; (0x0x0_HBM0)\n",
+		"xla-tpu-oom", "full",
+		map[string]string{"requested_text": `"4.39G"`, "free_text": `"2.30G"`, "device": `"0x0x0_HBM0"`, "memory_space": `"hbm"`, "truncated": "false"},
+	},
+	{
+		"a buffer, broken in two", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 5.94M.\nThat was not possible. There are 4.20M free.\n",
+		"xla-tpu-oom", "full", map[string]string{"requested_text": `"5.94M"`, "free_text": `"4.20M"`},
+	},
+	{
+		"without a code", "2020-10-22 02:48:58 10.128.0.33 [3]   (1) Resource exhausted: Attempting to allocate 180.59M. That was not possible. There are 142.58M free.; (0x3x0_HBM1)\n",
+		"xla-tpu-oom", "full", map[string]string{"requested_text": `"180.59M"`, "device": `"0x3x0_HBM1"`},
+	},
+	{
+		"in pieces", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.00G. That was not possible. There are 1.20G free. The largest contiguous region of free memory is 640.00M due to fragmentation.; (0x0x0_HBM0)\n",
+		"xla-tpu-oom", "fragmented", map[string]string{"largest_free_text": `"640.00M"`},
+	},
+	{
+		"its beginning alone", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.00G.\n",
+		"xla-tpu-oom", "undetermined_truncated", map[string]string{"requested_text": `"1.00G"`, "free_text": "null", "truncated": "true"},
+	},
+	{
+		"loading a program", "RESOURCE_EXHAUSTED: Error loading program 'jit_train_step':\nAttempting to reserve 51.43G at the bottom of memory. That was not possible. There are 46.61G free, 0B reserved, and 46.61G reservable.\n",
+		"xla-tpu-oom", "full",
+		map[string]string{"executable": `"jit_train_step"`, "requested_text": `"51.43G"`, "free_text": `"46.61G"`, "reservable_text": `"46.61G"`},
+	},
+	{
+		"loading a program, with tables", `RuntimeError: Resource exhausted: From /job:tpu_worker/replica:0/task:0:
+Attempting to reserve 3.95G at the bottom of memory. That was not possible. There are 1.92G free, 0B reserved, and 1.92G reservable.;
+HBM capacity 8.00G:
+       Top-of-Memory reserved:  529.00M (     554,696,704 bytes)
+          Currently allocated:    6.08G (   6,532,939,776 bytes)
+          Program requirement:    3.95G (   4,237,689,856 bytes)
+                               ------------
+      Available after request:   -2.55G (  -2,735,391,744 bytes)
+; attempting reservation for program memory
+
+Total hbm usage >= 10.94G:
+    reserved(Infeed/Outfeed/Continuations) 529.00M
+    heap allocations (without fragmentation)   6.08G
+    program                    4.34G
+
+Heap allocator status:
+    Max free chunk             1.92G (0.0% fragmentation)
+
+Persistent allocations include some or all of:
+    arguments                478.07M (89.4% utilization)
+    output                     5.06G (71.6% utilization) [may share some memory with arguments]
+
+Program hbm requirement 4.34G:
+    reserved           4.0K
+    global             4.0K
+    scoped           17.43M
+    HLO temp          3.93G (97.4% utilization: Unpadded (3.81G) Padded (3.92G), 0.4% fragmentation (14.68M))
+    overlays        403.71M
+`,
+		"xla-tpu-oom", "full",
+		map[string]string{
+			"requested_bytes": "4237689856", "in_use_bytes": "6532939776", "capacity_text": `"8.00G"`, "total_usage_text": `"10.94G"`,
+			"reserved_text": `"529.00M"`, "heap_allocations_text": `"6.08G"`, "arguments_text": `"478.07M"`, "program_text": `"4.34G"`,
+			"program_overlays_text": `"403.71M"`, "temp_utilization_percent": "97.4", "temp_fragmentation_percent": "0.4", "largest_free_text": `"1.92G"`,
+		},
+	},
+	{
+		"two kinds of cores", "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.82G, SparseCore Hbm usage 174.10G, exceeding available bytes: 95.74G\n",
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"tensor_core_text": `"34.82G"`, "sparse_core_text": `"174.10G"`, "used_text": `"208.92G"`, "capacity_text": `"95.74G"`},
+	},
+	{
+		"one instruction", "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out of memory in memory space vmem while allocating on stack for %gmm.1 = f32[16384,512]{1,0:T(8,128)} custom-call(%a)\nScoped allocation with size 18.00M and limit 16.00M exceeded scoped vmem limit by 2.00M.\n",
+		"xla-tpu-oom", "limit_too_low",
+		map[string]string{"memory_space": `"vmem"`, "used_text": `"18.00M"`, "capacity_text": `"16.00M"`, "exceeded_text": `"2.00M"`, "instruction": `"%gmm.1"`},
+	},
+	{
+		"one instruction, without its figures", "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem while allocating on stack for %k = bf16[2048,4096]{1,0:T(8,128)(2,1)} custom-call(...)\n",
+		"xla-tpu-oom", "undetermined_truncated", map[string]string{"memory_space": `"vmem"`, "truncated": "true"},
+	},
+	{
+		"one allocation above all", "RESOURCE_EXHAUSTED: Allocation (size=38654705664) would exceed memory (size=34359738368) :: #allocation7 [shape = 'u8[38654705664]{0}', space=hbm]\n",
+		"xla-tpu-oom", "request_exceeds_device", map[string]string{"used_text": `"38654705664"`, "capacity_text": `"34359738368"`, "truncated": "false"},
+	},
+	{
+		"the compiler's sentence broken in pieces", "XLA:TPU compile permanent error. Ran out of memory in memory\nspace hbm. Used 54.36G of 31.25G hbm.\nExceeded hbm capacity by 23.11G.\n\nTotal hbm usage >= 59.76G:\n    reserved 260.00M\n",
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"used_text": `"54.36G"`, "capacity_text": `"31.25G"`, "exceeded_text": `"23.11G"`, "total_usage_text": `"59.76G"`, "reserved_text": `"260.00M"`},
+	},
+	{
+		"the end of the compiler's sentence", "Used 41.76G of 31.25G hbm. Exceeded hbm capacity by 10.51G.\n",
+		"xla-tpu-oom", "program_exceeds_device", map[string]string{"memory_space": `"hbm"`, "used_text": `"41.76G"`},
+	},
+	{
+		"all on one line", "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 49.34G of 32.00G hbm. Exceeded hbm capacity by 17.34G. Total hbm usage >= 49.34G: reserved 3.12M program unknown size arguments 49.34G Output size 0B; shares 0B with arguments. Program hbm requirement 1.50G: global 1.14M scoped 4.56M HLO temp 1.49G (99.0% utilization: Unpadded (1.40G) Padded (1.41G), 0.3% fragmentation (2.00M)) Largest program allocations in hbm: 1. Size: 1.00G Shape: f32[1024,1024,256]{2,1,0:T(8,128)} Unpadded size: 1.00G XLA label: fusion.1 Allocation type: HLO temp ======\n",
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{
+			"reserved_text": `"3.12M"`, "arguments_text": `"49.34G"`, "program_text": `"1.50G"`, "program_global_text": `"1.14M"`, "temp_text": `"1.49G"`,
+			"temp_fragmentation_text": `"2.00M"`,
+			"allocations":             `[{"rank":1,"size_bytes":1073741824,"unpadded_bytes":1073741824,"padding_bytes":0,"expansion":1,"shape":"f32[1024,1024,256]","tile":"T(8,128)","allocation_type":"HLO temp"}]`,
+		},
+	},
+	{
+		"its tables without its sentence", "    arguments 0B\nProgram hbm requirement 9.08G:\n    global           420.0K\n    HLO temp          9.08G (95.4% utilization: Unpadded (8.65G) Padded (9.06G),\n0.0% fragmentation (0B))\n",
+		"xla-tpu-oom", "undetermined_truncated",
+		map[string]string{"memory_space": `"hbm"`, "program_text": `"9.08G"`, "temp_fragmentation_percent": "0", "used_text": "null"},
+	},
+	{
+		"a warning of the compiler alone", "W0000 00:00:1756998431.440298    5182 hlo_rematerialization.cc:3183] Can't reduce memory use below 10.64GiB (11428802214 bytes) by rematerialization; only reduced to 71.27GiB (76523901244 bytes), down from 73.51GiB (78931543988 bytes) originally\n",
+		"xla-oom", "undetermined_no_state",
+		map[string]string{"remat_target_bytes": "11428802214", "remat_reduced_to_bytes": "76523901244", "remat_originally_text": `"73.51GiB"`},
+	},
 	// Libraries
 	{
 		"a copy alone", "tensorflow.python.framework.errors_impl.InternalError: Dst tensor is not initialized.\n",
@@ -468,6 +578,7 @@ func TestPastedTogether(t *testing.T) {
 func TestNothing(t *testing.T) {
 	for _, s := range []string{
 		"", "\n", "Epoch 1/10\nloss 0.1\n", "a,b,c\n1,2,3\n", "memory\nmemory\nmemory 5\n", "GPU memory is fun\n| 1 | 2 |\n",
+		"Attempting to allocate 12 seats. That did not work.\n", "He Used 5 tries, over capacity by 2\n", "the total usage >= 5\n",
 		"2024-01-01 10:00:00 used memory\nstep 1 loss 3.5\nstep 2 loss 3.4\nstep 3 loss 3.3\n",
 	} {
 		text, err := ReadText("x", strings.NewReader(s))

@@ -62,15 +62,13 @@ func tpuSizes(a *xlalog.Allocation) tpuAllocation {
 }
 
 func xlaCompile(c *xlalog.Compile) *reading.Reading {
-	r := &reading.Reading{Kind: "xla-tpu-oom", Line: c.Line, Name: "TPU memory space " + c.Space}
+	r := &reading.Reading{Kind: "xla-tpu-oom", Line: c.Line, Name: strings.TrimSpace("TPU memory space " + c.Space)}
 	f := &r.Facts
-	variant := "TPU compile-time report; sizes with K/M/G suffix meaning binary units"
-	if c.Newest {
-		variant += "; prefix E1000"
-	}
-	f.Text("format_variant", variant)
+	f.Text("format_variant", tpuVariant(c))
 	f.Text("memory_space", c.Space)
+	tpuRequest(f, c)
 	f.Text("capacity_text", c.Capacity)
+	f.Int("repeated", int64(c.Count))
 	f.Text("used_text", c.Used)
 	f.Text("exceeded_text", c.Exceeded)
 	f.Text("total_usage_text", c.TotalUsage)
@@ -81,6 +79,9 @@ func xlaCompile(c *xlalog.Compile) *reading.Reading {
 	f.Text("temp_fragmentation_text", c.FragmentationText)
 	f.Text("temp_unpadded_text", c.Unpadded)
 	f.Text("temp_padded_text", c.Padded)
+	for _, name := range []string{"reserved", "heap_allocations", "arguments", "output", "program_reserved", "program_global", "program_scoped", "program_overlays"} {
+		f.Null(name + "_text")
+	}
 	for _, p := range c.Parts {
 		name := p.Name
 		if name == "HLO temp" || !p.Program && name == "program" {
@@ -89,11 +90,42 @@ func xlaCompile(c *xlalog.Compile) *reading.Reading {
 		if p.Program {
 			name = "program_" + name
 		}
-		f.Text(name+"_text", p.Size)
+		f.Text(strings.ReplaceAll(name, " ", "_")+"_text", p.Size)
 	}
-	tpuJudge(r, c, tpuList(f, c))
-	f.Bool("truncated", c.Used == "" || c.Capacity == "" || len(c.Allocations) == 0)
+	switch {
+	case c.Refused != nil:
+		tpuList(f, c)
+		tpuRefused(r, c)
+		f.Bool("truncated", c.Refused.Requested == "" || c.Refused.Free == "")
+	case c.Scoped:
+		tpuScoped(r, c)
+		f.Bool("truncated", c.Used == "" || c.Capacity == "")
+	case c.TensorCore != "":
+		tpuCores(r, c)
+		f.Bool("truncated", c.Capacity == "" || c.SparseCore == "")
+	default:
+		tpuJudge(r, c, tpuList(f, c))
+		f.Bool("truncated", c.Used == "" || c.Capacity == "" || len(c.Allocations) == 0 && r.Verdict != "request_exceeds_device")
+	}
 	return r
+}
+
+func tpuVariant(c *xlalog.Compile) string {
+	s := "TPU compile-time report; sizes with K/M/G suffix meaning binary units"
+	switch {
+	case c.Refused != nil && c.Refused.Reserve:
+		s = "TPU runtime: no room to load a program; sizes with K/M/G suffix meaning binary units"
+	case c.Refused != nil:
+		s = "TPU runtime: no room for a request; sizes with K/M/G suffix meaning binary units"
+	case c.Scoped:
+		s = "TPU compile time: the part of one instruction; sizes with K/M/G suffix meaning binary units"
+	case c.TensorCore != "":
+		s = "TPU compile time: TensorCore and SparseCore; sizes with K/M/G suffix meaning binary units"
+	}
+	if c.Newest {
+		s += "; with an error code"
+	}
+	return s
 }
 
 // tpuList adds the largest allocations and returns what padding costs them.
@@ -132,16 +164,18 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		f.Null("used_without_this_padding_text")
 		f.Null("fits_without_this_padding")
 	}
-	r.Row("used", spelt(c.Used))
-	r.Row("capacity", spelt(c.Capacity))
-	r.Row("program", spelt(c.Program))
+	tpuRows(r, "used", c.Used, "capacity", c.Capacity, "program", c.Program)
 	if padding > 0 {
 		r.Row("padding of the largest", event.FormatBytes(int64(padding)))
 	}
 	switch {
 	case !ok1 || !ok2:
 		r.Verdict = "undetermined_truncated"
-		r.Why = "The line with use and capacity is cut."
+		r.Why = "The line with use and capacity is not in the text, or is cut."
+	case c.Exceeded == "" && used > capacity && c.Program == "": // "Allocation (size=N) would exceed memory (size=N)"
+		r.Verdict = "request_exceeds_device"
+		r.Why = fmt.Sprintf("One allocation of %s is more than the whole memory of %s.", event.FormatBytes(int64(used)), event.FormatBytes(int64(capacity)))
+		r.Next = []string{"Make that one array smaller: a smaller batch, computation in pieces, 16-bit types, or a split over devices."}
 	case fits:
 		r.Verdict = "padding_expansion"
 		r.Why = fmt.Sprintf("Padding to whole tiles costs the largest allocations %s; without it %s would remain, which fits %s.", event.FormatBytes(int64(padding)), event.FormatBytes(int64(used-padding)), spelt(c.Capacity))
@@ -155,8 +189,11 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		}
 		r.Next = []string{"A smaller batch, rematerialisation, 16-bit types, or more devices."}
 	}
-	if len(c.Allocations) == 0 {
+	if len(c.Allocations) == 0 && r.Verdict != "request_exceeds_device" { // one allocation needs no list
 		r.Open = append(r.Open, "The list of the largest allocations is not in the text.")
+	}
+	if r.Verdict == "request_exceeds_device" {
+		return
 	}
 	r.Open = append(r.Open, "Whether another layout is possible is the compiler's matter; no rerun can verify this.")
 }

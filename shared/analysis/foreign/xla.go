@@ -29,6 +29,9 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 	for _, c := range rep.Compiles {
 		out = append(out, xlaCompile(c))
 	}
+	if len(out) == 0 && len(rep.Remats) > 0 {
+		out = append(out, xlaRemat(&rep.Remats[len(rep.Remats)-1]))
+	}
 	// What XLA itself printed as one more error is no dump of its own.
 	for i, d := range dumps {
 		if !claimed[i] && len(rep.Failures) > 0 && d.Request.Op == "" && !d.Begun() && d.Allocator == "" && d.Request.Bytes.Known {
@@ -102,6 +105,7 @@ func xlaFailure(x *xlalog.Failure, d *bfclog.Dump) *reading.Reading {
 	xlaStats(f, x)
 	xlaBuffers(f, x)
 	xlaBar(f, a.Bar)
+	rematFacts(f, x.Remat)
 	cut := xlaCut(x) || a.Truncated
 	f.Bool("truncated", cut)
 	xlaJudge(r, x, a)
@@ -130,6 +134,39 @@ func fromValue(v analysis.Value) reading.Value {
 	default:
 		return reading.Null()
 	}
+}
+
+// rematFacts tell how far the compiler could make the program smaller by
+// computing values again.
+func rematFacts(f *reading.Facts, m *xlalog.Remat) {
+	if m == nil {
+		m = &xlalog.Remat{TargetBytes: -1, ReducedBytes: -1, Began: -1}
+	}
+	for _, v := range []struct {
+		name, text string
+		n          int64
+	}{
+		{"remat_target", m.Target, m.TargetBytes}, {"remat_reduced_to", m.Reduced, m.ReducedBytes}, {"remat_originally", m.Original, m.Began},
+	} {
+		f.Text(v.name+"_text", v.text)
+		f.IntIf(v.name+"_bytes", v.n, v.n >= 0)
+	}
+}
+
+// xlaRemat is the compiler's warning alone.
+func xlaRemat(m *xlalog.Remat) *reading.Reading {
+	r := &reading.Reading{Kind: "xla-oom", Line: m.Line, Name: "XLA's compiler", Verdict: string(analysis.UndeterminedNoState)}
+	f := &r.Facts
+	f.Text("format_variant", "warning of the compiler alone")
+	f.Null("requested_bytes")
+	rematFacts(f, m)
+	f.Bool("truncated", false)
+	r.Row("aimed at", bfclog.Spaced(m.Target))
+	r.Row("came to", bfclog.Spaced(m.Reduced))
+	r.Why = fmt.Sprintf("A warning of the compiler: it tried to fit the program into %s by computing values again, and came to %s. Whether the program failed is not in the text; it most likely will.",
+		bfclog.Spaced(m.Target), bfclog.Spaced(m.Reduced))
+	r.Next = []string{"Begin with a smaller batch or sequence, 16-bit types, or more devices; jax.checkpoint says which values to compute again."}
+	return r
 }
 
 func xlaVariant(x *xlalog.Failure, d *bfclog.Dump) string {

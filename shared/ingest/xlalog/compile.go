@@ -6,32 +6,39 @@ import (
 	"tideline/shared/ingest/lines"
 )
 
-// compileFailure reads "Ran out of memory in memory space hbm. Used X of Y
-// hbm. Exceeded hbm capacity by Z."
-func (p *Parser) compileFailure(num int, s string) bool {
-	c := &Compile{Line: num, Utilization: -1, Fragmentation: -1, Newest: strings.Contains(s, "E1000") || strings.Contains(s, "CompileTimeHbmOom")}
-	c.Space, _ = lines.Between(s, "memory space ", " .,;")
-	_, rest, _ := strings.Cut(s, "Used ")
-	c.Used = size(rest)
-	c.Capacity = size(after(rest, " of "))
-	c.Exceeded = size(after(rest, "capacity by "))
+// addCompile files a report, or finds the one that is printed again.
+func (p *Parser) addCompile(c *Compile) {
 	p.open, p.buffer, p.alloc, p.program = nil, nil, nil, false
 	for _, o := range p.report.Compiles {
-		if o.Used == c.Used && o.Capacity == c.Capacity && o.Space == c.Space {
-			p.compile = o // printed again
-			if len(o.Allocations) > 0 {
+		if o.same(c) {
+			o.Count++
+			p.compile = o
+			if len(o.Allocations)+len(o.Parts) > 0 {
 				p.compile = nil
 			}
-			return true
+			return
 		}
 	}
 	p.compile = c
 	if len(p.report.Compiles) >= maxFailures {
 		p.report.Cut = "more compile reports than the reader keeps"
-		return true
+		return
 	}
 	p.report.Compiles = append(p.report.Compiles, c)
-	return true
+}
+
+func (c *Compile) same(o *Compile) bool {
+	if c.Used != o.Used || c.Capacity != o.Capacity || c.Space != o.Space || c.Scoped != o.Scoped || (c.Refused == nil) != (o.Refused == nil) {
+		return false
+	}
+	if c.Used == "" && c.Refused == nil {
+		return false // nothing tells them apart
+	}
+	if c.Refused == nil {
+		return true
+	}
+	a, b := c.Refused, o.Refused
+	return a.Requested == b.Requested && a.Free == b.Free && a.Device == b.Device && a.Program == b.Program && a.Reserve == b.Reserve
 }
 
 func after(s, label string) string {
@@ -58,14 +65,21 @@ func (p *Parser) compileLine(s string) bool {
 	c := p.compile
 	switch {
 	case strings.Contains(s, "Total "+c.Space+" usage >="):
-		c.TotalUsage = size(after(s, ">="))
+		rest := after(s, ">=")
+		c.TotalUsage = size(rest)
 		p.program = false
+		p.glued(rest)
 		return true
 	case strings.Contains(s, "Program "+c.Space+" requirement"):
-		c.Program = size(after(s, "requirement"))
+		rest := after(s, "requirement")
+		c.Program = size(rest)
 		p.program = true
+		p.glued(rest)
 		return true
 	case strings.Contains(s, "Largest program allocations"):
+		p.glued(after(s, "Largest program allocations"))
+		return true
+	case c.Refused != nil && c.Refused.row(c, s):
 		return true
 	}
 	if i := strings.Index(s, ". Size: "); i >= 0 {
@@ -125,11 +139,22 @@ func (p *Parser) allocRow(s string) bool {
 }
 
 // partNames are the rows of the usage tables.
-var partNames = []string{"reserved", "program", "arguments", "global", "scoped", "HLO temp", "overlays", "output"}
+var partNames = []string{"reserved", "heap allocations", "program", "arguments", "global", "scoped", "HLO temp", "overlays", "output"}
 
 func (p *Parser) partRow(s string) bool {
+	if p.temp != "" { // the row of the temporaries, broken in two
+		p.compile.temp(p.temp+" "+strings.TrimSpace(s), p.compile.Temp)
+		p.temp = ""
+		if strings.Contains(s, "fragmentation") {
+			return true
+		}
+	}
 	for _, name := range partNames {
-		_, rest, ok := strings.Cut(s, name+" ")
+		_, rest, ok := strings.Cut(s, name)
+		if !ok {
+			continue
+		}
+		rest, ok = afterNote(rest)
 		if !ok {
 			continue
 		}
@@ -143,10 +168,89 @@ func (p *Parser) partRow(s string) bool {
 		}
 		if name == "HLO temp" {
 			c.temp(rest, n)
+			if strings.Count(rest, "(") > strings.Count(rest, ")") {
+				p.temp = rest
+			}
 		}
 		return true
 	}
 	return false
+}
+
+// afterNote is what follows a row's name: blanks, or a note in parentheses and
+// then blanks, as in "reserved(Infeed/Outfeed/Continuations) 529.00M".
+func afterNote(s string) (string, bool) {
+	t := strings.TrimLeft(s, " ")
+	if strings.HasPrefix(t, "(") {
+		_, t, _ = strings.Cut(t, ")")
+		s = t
+	}
+	return t, strings.HasPrefix(s, " ")
+}
+
+// labels begin a row wherever it stands.
+var labels = []string{
+	" reserved ", " program ", " arguments ", " global ", " scoped ", " HLO temp ", " overlays ", " output ",
+	" Output size ", " Program ", " Largest program ", " Operator:", " Shape:", " Unpadded size:", " Extra memory due to padding:",
+	" XLA label:", " Allocation type:", " =====",
+}
+
+// glued reads rows that stand on the line of their heading, in a text that lost
+// its line breaks.
+func (p *Parser) glued(s string) {
+	at := 0
+	for {
+		next := -1
+		for _, l := range labels {
+			if i := labelAt(s[at+1:], l); i >= 0 && (next < 0 || at+1+i < next) {
+				next = at + 1 + i
+			}
+		}
+		if i := rankStart(s[at+1:]); i >= 0 && (next < 0 || at+1+i < next) {
+			next = at + 1 + i
+		}
+		end := next
+		if next < 0 {
+			end = len(s)
+		}
+		if at > 0 {
+			p.compileLine(s[at:end])
+		}
+		if next < 0 {
+			return
+		}
+		at = next
+	}
+}
+
+// labelAt finds a label, or -1. One that is a word only counts before a size.
+func labelAt(s, label string) int {
+	for from := 0; ; {
+		i := strings.Index(s[from:], label)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		rest := strings.TrimLeft(s[i+len(label):], " ")
+		word := label[len(label)-1] == ' ' && label[1] != 'O' && label[1] != 'P' && label[1] != 'L'
+		if !word || size(rest) != "" || strings.HasPrefix(rest, "unknown size") {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// rankStart finds the blank before "1. Size: ", or -1.
+func rankStart(s string) int {
+	i := strings.Index(s, ". Size: ")
+	j := i
+	for j > 0 && lines.IsDigit(s[j-1]) {
+		j--
+	}
+	if i < 1 || j == i || j < 1 || s[j-1] != ' ' {
+		return -1
+	}
+	return j - 1
 }
 
 // temp reads "41.19G (24.2% utilization: Unpadded (a) Padded (b), 0.7%

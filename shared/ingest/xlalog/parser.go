@@ -40,6 +40,9 @@ type Parser struct {
 	alloc   *Allocation
 	program bool // within the program's own table
 	kept    int
+	temp    string // a row of the temporaries whose end is missing
+	torn    torn
+	remat   *Remat
 }
 
 // New is a parser that has seen nothing.
@@ -59,14 +62,29 @@ func (p *Parser) Line(num int, s string) bool {
 }
 
 func (p *Parser) one(num int, s string) bool {
+	if p.torn.text != "" && p.rest(s) {
+		return true
+	}
 	switch {
 	case strings.Contains(s, "ut of memory while trying to allocate "), strings.Contains(s, "Failed to allocate request for "):
 		return p.failure(num, s)
-	case strings.Contains(s, "Ran out of memory in memory space "):
+	case strings.Contains(s, "educe memory use below "):
+		return p.rematerialized(num, s)
+	case tpuFailure(s):
 		return p.compileFailure(num, s)
 	case strings.Contains(s, "BufferAssignment OOM Debugging"), strings.Contains(s, "BufferAssignment stats:"):
 		p.statsOf(num)
 		return true
+	}
+	if p.compile == nil && headless(s) {
+		c := newCompile(num)
+		c.Space, _ = lines.Between(s, "Total ", " ")
+		if !strings.Contains(s, " usage >=") {
+			if c.Space, _ = lines.Between(s, "Program ", " "); !strings.Contains(s, " requirement") {
+				c.Space, _ = lines.Between(s, "allocations in ", " :")
+			}
+		}
+		p.addCompile(c)
 	}
 	if p.compile != nil && p.compileLine(s) {
 		return true
@@ -120,6 +138,7 @@ func (p *Parser) addFailure(f *Failure) {
 		}
 	}
 	p.open = f
+	f.Remat, p.remat = p.remat, nil
 	if len(p.report.Failures) >= maxFailures {
 		p.report.Cut = fmt.Sprintf("more than %d failures: those from line %d on were left out", maxFailures, f.Line)
 		return
@@ -243,4 +262,11 @@ func (p *Parser) statsRow(s string) bool {
 }
 
 // End closes what is open. Nothing may follow.
-func (p *Parser) End() *Report { return p.report }
+func (p *Parser) End() *Report {
+	p.giveUp()
+	if p.remat != nil {
+		p.report.Remats = append(p.report.Remats, *p.remat)
+		p.remat = nil
+	}
+	return p.report
+}

@@ -3,12 +3,13 @@ package xlalog
 // Report is everything that a text says of XLA programs that do not fit.
 type Report struct {
 	Failures []*Failure // of execution
-	Compiles []*Compile // of compilation for a TPU
+	Compiles []*Compile // of a TPU, most of them of compilation
+	Remats   []Remat    // warnings that no failure followed
 	Cut      string     // a limit of this reader was met
 }
 
 // Empty says whether the text told nothing.
-func (r *Report) Empty() bool { return len(r.Failures)+len(r.Compiles) == 0 }
+func (r *Report) Empty() bool { return len(r.Failures)+len(r.Compiles)+len(r.Remats) == 0 }
 
 // Failure is one failed request with the program's statistics, where they are.
 type Failure struct {
@@ -22,10 +23,20 @@ type Failure struct {
 	Payload   bool   // bracketed payloads of 2025
 	Count     int    // equal messages
 
+	Remat *Remat // what the compiler said before, nil for nothing
+
 	Stats    Stats
 	HasStats bool
 	Buffers  []Buffer
 	HasPeak  bool
+}
+
+// Remat is the compiler's warning that it could not make a program small enough
+// by computing values again. Bytes, -1 where only the text tells.
+type Remat struct {
+	Line                             int
+	Target, Reduced, Original        string // "10.64GiB", as printed
+	TargetBytes, ReducedBytes, Began int64
 }
 
 // Stats are the rows of "BufferAssignment stats", as printed.
@@ -49,14 +60,26 @@ type Buffer struct {
 	Closed    bool // its end mark is there
 }
 
-// Compile is the report of a program that does not fit a TPU.
+// Compile is the report of a program that does not fit a TPU, or of a request
+// that the TPU's runtime refused.
 type Compile struct {
 	Line     int
+	Count    int    // equal messages
 	Space    string // "hbm", "vmem"
 	Used     string // as printed: "41.74G"
 	Capacity string
 	Exceeded string
-	Newest   bool // prefixed by E1000
+
+	// Scoped: one instruction's own part of the space is over its limit, which
+	// Capacity tells then.
+	Scoped      bool
+	Instruction string // that it is, "" when not told
+	// TensorCore and SparseCore are what each of them uses, where the message
+	// tells them apart; Used is empty then.
+	TensorCore, SparseCore string
+	Refused                *Refusal // of the runtime; nil when compilation failed
+
+	Newest bool // prefixed by E1000
 
 	TotalUsage string
 	Parts      []Part // of the total usage, then of the program's
@@ -67,6 +90,23 @@ type Compile struct {
 	Unpadded, Padded           string
 	FragmentationText          string
 	Allocations                []Allocation
+}
+
+// Refusal is what the runtime of a TPU could not give. Sizes are as printed, ""
+// when not told.
+type Refusal struct {
+	Program    string // that was being loaded
+	Buffer     bool   // asked for as a buffer of the device
+	Reserve    bool   // at the bottom of memory, for a program
+	Requested  string
+	Free       string
+	Reserved   string
+	Reservable string
+	Largest    string // free in one piece
+	Device     string // "0x0x0_HBM0"
+	InUse      string
+	InUseBytes int64 // -1 when not told
+	Bytes      int64 // requested, likewise
 }
 
 // Part is a row of the usage tables.
