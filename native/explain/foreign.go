@@ -61,8 +61,12 @@ func textKind(t *ingest.Text) string {
 	return kind
 }
 
-// readingsJSON writes the readings of foreign texts under their facts' names.
+// readingsJSON writes the readings of foreign texts under their facts' names, and
+// first where they are from, if they are saved ones.
 func (rep *report) readingsJSON(o *object) {
+	if rep.saved != nil {
+		rep.savedJSON(o)
+	}
 	o.key("readings")
 	o.w.WriteByte('[')
 	for i, r := range rep.readings {
@@ -87,10 +91,10 @@ func (rep *report) readingsText(w *bufio.Writer, width int) {
 			wrap(w, width, "", fmt.Sprintf("And %d more. --json lists them all.", len(rep.readings)-i))
 			break
 		}
-		if i > 0 || len(rep.failures) > 0 {
+		if i > 0 || len(rep.shownFailures()) > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s: %s\n\n", rep.where(r.File, r.Line, len(rep.readings)+len(rep.failures) > 1), r.Name)
+		fmt.Fprintf(w, "%s: %s\n\n", rep.where(r.File, r.Line, len(rep.readings)+len(rep.shownFailures()) > 1), r.Name)
 		readingText(w, width, r)
 	}
 }

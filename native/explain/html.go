@@ -27,6 +27,7 @@ var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"by
 // no resource of another place, and a policy that forbids both.
 type page struct {
 	Title, File, Kind, Version string
+	Saved                      string // whose the readings are, where they are saved ones
 	Redacted                   bool
 	CSS                        template.CSS
 	Policy                     string
@@ -115,7 +116,7 @@ func (rep *report) html(w io.Writer, o *Options) error {
 		file = filepath.Base(file)
 	}
 	p := page{
-		Title: "Memory report: " + file, File: file, Kind: rep.kind, Version: o.Version, Redacted: rep.red != nil,
+		Title: "Memory report: " + file, File: file, Kind: rep.kind, Saved: rep.savedWords(), Version: o.Version, Redacted: rep.red != nil,
 		CSS: template.CSS(reportCSS), //nolint:gosec // our own text
 	}
 	hash := sha256.Sum256([]byte(reportCSS))
@@ -126,7 +127,7 @@ func (rep *report) html(w io.Writer, o *Options) error {
 			p.Settings = append(p.Settings, fieldRow{f.Key, f.Value})
 		}
 	}
-	for i := range rep.failures {
+	for i := range rep.shownFailures() {
 		if i == htmlFailures {
 			p.Notes = append(p.Notes, fmt.Sprintf("%d more failures are not shown here; --json lists them all.", len(rep.failures)-i))
 			break

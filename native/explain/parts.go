@@ -135,6 +135,9 @@ func (rep *report) inParts(p *Parts) {
 // the report tells of more than one thing.
 func (rep *report) where(file string, line int, several bool) string {
 	name := rep.name
+	if rep.saved != nil {
+		name = "The input"
+	}
 	if file != "" {
 		name = file
 	}

@@ -18,6 +18,10 @@ func (rep *report) redact() {
 	rep.red = r
 	rep.name = r.Name(redact.File, rep.name)
 	rep.cut = r.Foreign(rep.cut)
+	if rep.saved != nil {
+		rep.saved = r.Readings(rep.saved)
+		rep.readings = rep.saved.List
+	}
 	rep.readings = slices.Clone(rep.readings)
 	for i, x := range rep.readings {
 		rep.readings[i] = r.Reading(x)

@@ -3,6 +3,7 @@ package explain
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	"tideline/protocol/event"
+	"tideline/protocol/timeline"
+	common "tideline/shared/analysis/reading"
+	"tideline/shared/analysis/reading/saved"
 	"tideline/shared/export/chrome"
 	"tideline/shared/golden"
 	"tideline/shared/ingest"
@@ -26,8 +30,10 @@ var sections = []struct{ prefix, section string }{
 	{"failures[].holders_by_op[].", "`failures[].holders_by_category[]` and `failures[].holders_by_op[]`"},
 	{"failures[].trials[].", "`trials[]` and `peaks[]`"},
 	{"failures[].peaks[].", "`trials[]` and `peaks[]`"},
+	{"failures[].ledger.", ledgers},
 	{"failures[].", "`failures[]`"},
 	{"notices[].", "`notices[]`"},
+	{"saved.", "`saved`"},
 	{"findings[].numbers.", "`findings[].numbers`"},
 	{"findings[].holders[].", "`findings[].holders[]`"},
 	{"findings[].base.", reruns},
@@ -35,10 +41,12 @@ var sections = []struct{ prefix, section string }{
 	{"findings[].", "`findings[]`"},
 	{"without_limit.", reruns},
 	{"reruns[].", reruns},
+	{"run.allocators[].ledger.", ledgers},
 	{"run.allocators[].", "`run.allocators[]`"},
 	{"run.transfers[].", "`run.transfers[]`"},
 	{"run.stalls.", "`run.stalls`"},
 	{"run.", "`run`"},
+	{"readings[].ledger.", ledgers},
 	{"readings[].trials[].", "`trials[]` and `peaks[]`"},
 	{"readings[].held[].", "`readings[].held[]`"},
 	{"readings[].growth[].", "`readings[].growth[]`"},
@@ -47,6 +55,8 @@ var sections = []struct{ prefix, section string }{
 	{"readings[].", "`readings[]`"},
 	{"", "The report"},
 }
+
+const ledgers = "`ledger`"
 
 const reruns = "`without_limit`, `reruns[]`, `findings[].base` and `findings[].reruns[]`"
 
@@ -235,12 +245,37 @@ func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
 	leak := exampleFile(t, "leak")
 	p.report("cut", leak[:len(leak)*2/3], Options{})
 	p.report("trace", traceOf(t, leak), Options{})
+	p.report("saved", keeping(t, &saved.Readings{Kind: "rmm-log", Cut: "too long", LeftOut: 1, List: []*common.Reading{{Kind: "rmm-log", Line: 3, Verdict: "balanced", Why: "all was freed"}}}), Options{})
 	for at := range p.unknown {
 		t.Errorf("not described: %v", at)
 	}
 	for at := range p.described {
 		if !p.emitted[at] && !rare[at] {
 			t.Errorf("described and never emitted: %v", at)
+		}
+	}
+}
+
+// keeping is a timeline of no event that keeps readings.
+func keeping(t *testing.T, r *saved.Readings) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := timeline.NewWriter(&b, timeline.Options{})
+	if err := errors.Join(w.WriteReadings(r.Append(nil)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestWhatWasCutIsSaidOfSavedReadings: of the input, not of the timeline.
+func TestWhatWasCutIsSaidOfSavedReadings(t *testing.T) {
+	file := keeping(t, &saved.Readings{Kind: "rmm-log", Cut: "too long", LeftOut: 2, List: []*common.Reading{{Kind: "rmm-log", Line: 3, Name: "RMM", Verdict: "balanced"}}})
+	for _, o := range []Options{{}, {HTML: true}} {
+		report := strings.Join(strings.Fields(explain(t, "x.tideline", file, o)), " ")
+		for _, want := range []string{"of its input, an rmm-log,", "Not all of the input was read: too long.", "2 more readings were left out.", "line 3"} {
+			if !strings.Contains(report, want) {
+				t.Errorf("%v: no %q in %s", o.HTML, want, report)
+			}
 		}
 	}
 }

@@ -17,11 +17,17 @@ import (
 const maxShown = 3
 
 func (rep *report) text(w *bufio.Writer, width int) {
+	if rep.saved != nil {
+		wrap(w, width, "", rep.savedWords())
+		fmt.Fprintln(w)
+		rep.readingsText(w, width)
+		fmt.Fprintln(w)
+	}
 	if rep.run != nil {
 		rep.runText(w, width)
 		rep.findingsText(w, width)
 	}
-	for i := range rep.failures {
+	for i := range rep.shownFailures() {
 		if i == maxShown {
 			rep.rest(w, width)
 			break
@@ -35,7 +41,9 @@ func (rep *report) text(w *bufio.Writer, width int) {
 	if rep.reruns != nil && len(rep.failures) > maxShown {
 		rep.reruns.text(w, width)
 	}
-	rep.readingsText(w, width)
+	if rep.saved == nil {
+		rep.readingsText(w, width)
+	}
 	for _, n := range rep.notices {
 		what := "a request that failed at first; no error by itself"
 		if n.NotFailure {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tideline/shared/analysis/reading"
+	"tideline/shared/analysis/reading/saved"
 )
 
 // Reading is a reading without what says whose it is.
@@ -23,6 +24,25 @@ func (r *Redactor) Reading(in *reading.Reading) *reading.Reading {
 	out.Trials, out.Peaks = r.trials(in.Trials), r.trials(in.Peaks)
 	out.Replayed = r.Text(in.Replayed)
 	r.holders(in, &out)
+	return &out
+}
+
+// Readings are what a timeline keeps of its input, without what says whose it is.
+func (r *Redactor) Readings(in *saved.Readings) *saved.Readings {
+	out := *in
+	if !r.ours(in.Kind) {
+		out.Kind = "text"
+	}
+	out.Cut = r.Foreign(in.Cut)
+	out.List = make([]*reading.Reading, len(in.List))
+	for i, x := range in.List {
+		x = r.Reading(x)
+		x.File = r.Name(File, x.File)
+		if !r.ours(x.Kind) || !r.ours(x.Verdict) { // it is from a file, which may say anything
+			x.Kind, x.Verdict = "text", ""
+		}
+		out.List[i] = x
+	}
 	return &out
 }
 

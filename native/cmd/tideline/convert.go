@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 
 	"tideline/protocol/block"
 	"tideline/protocol/event"
-	"tideline/protocol/timeline"
 	"tideline/protocol/timeline/text"
 	"tideline/shared/export/chrome"
 	"tideline/shared/export/csv"
@@ -32,6 +32,7 @@ type convertCmd struct {
 	CSV     string        `name:"csv" enum:"allocations,buffers" default:"allocations" help:"csv: ${enum}. Buffers are what tideline plan and other planners read."`
 	Of      string        `placeholder:"NAME" help:"csv buffers: of this allocator; the first of an accelerator otherwise."`
 	Redact  bool          `help:"Leave out names, paths, hosts, stacks and free text; keep sizes, times, categories and settings."`
+	Reruns  bool          `default:"true" negatable:"" help:"Try other settings on the recorded requests, for the readings that a .tideline keeps of its input. Ctrl-C ends that with what was found."`
 }
 
 // formats are what can be written, by name, with their endings.
@@ -91,7 +92,7 @@ func (v *convertCmd) misused(format string) error {
 }
 
 // Run converts a file.
-func (v *convertCmd) Run(c *console) error {
+func (v *convertCmd) Run(ctx context.Context, c *console) error {
 	format, err := v.format()
 	if err == nil {
 		err = v.misused(format)
@@ -117,6 +118,9 @@ func (v *convertCmd) Run(c *console) error {
 	}
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
+	}
+	if format == "tideline" {
+		complete(ctx, in, v.Reruns)
 	}
 	if v.Out == "-" {
 		err = v.write(in, format, c.out)
@@ -178,7 +182,7 @@ func (v *convertCmd) write(in *ingest.Input, format string, out io.Writer) (err 
 	}
 	switch format {
 	case "tideline":
-		w = timeline.NewWriter(out, timeline.Options{Strings: told, Block: block.Options{Deflate: v.Deflate}})
+		return writeTimeline(in, out, block.Options{Deflate: v.Deflate}, v.Redact)
 	case "txt":
 		w = flushed{text.NewWriter(out, told)}
 	case "json":

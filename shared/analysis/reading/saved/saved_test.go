@@ -22,8 +22,10 @@ func full(v reflect.Value, n *int64) {
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[reading.Value]() {
 			v.Set(reflect.ValueOf(reading.Object(reading.Facts{
-				{Name: "a", Value: reading.Int(-*n)}, {Name: "b", Value: reading.List(reading.Text("x"), reading.Null(), reading.Bool(true))},
-				{Name: "c", Value: reading.Uint(1 << 63)}, {Name: "d", Value: reading.Float(0.25)},
+				{Name: "a", Value: reading.Int(-*n)},
+				{Name: "b", Value: reading.List(reading.Text("x"), reading.Null(), reading.Bool(true))},
+				{Name: "c", Value: reading.Uint(1 << 63)},
+				{Name: "d", Value: reading.Float(0.25)},
 			})))
 			return
 		}
