@@ -1,6 +1,7 @@
 // Package lines yields the lines of a log as people hand it in: with the line
 // ends of any system, progress bars that only return the carriage, terminal
-// colours, a byte order mark, or in UTF-16 as a redirect in PowerShell writes.
+// colours, the entities and fixed blanks of a web page, a byte order mark, or in
+// UTF-16 as a redirect in PowerShell writes.
 //
 // It knows nothing about what the lines say; the packages beside it do. Memory
 // is bounded by the longest line kept, MaxLine.
@@ -118,10 +119,7 @@ func (l *Reader) whole() (string, bool) {
 	_, _ = l.r.Discard(i + 1) // they were just peeked at
 	l.read += int64(i + 1)
 	l.n++
-	if strings.IndexByte(s, 0x1b) >= 0 {
-		s = stripEscapes(s)
-	}
-	return s, true
+	return plain(s), true
 }
 
 // start skips a byte order mark and notices UTF-16.
@@ -194,13 +192,25 @@ func (l *Reader) unit(take bool) (rune, error) {
 	return r, nil
 }
 
-func (l *Reader) take() string {
-	s := string(l.buf)
+func (l *Reader) take() string { return plain(string(l.buf)) }
+
+// plain undoes what a terminal and a web page add to a line.
+func plain(s string) string {
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = stripEscapes(s)
 	}
+	if strings.IndexByte(s, '&') >= 0 {
+		s = entities.Replace(s)
+	}
+	if strings.IndexByte(s, 0xc2) >= 0 {
+		s = strings.ReplaceAll(s, "\u00a0", " ")
+	}
 	return s
 }
+
+// entities are the characters that no page can hold as they are, and the blank
+// that it does not break lines at.
+var entities = strings.NewReplacer("&gt;", ">", "&lt;", "<", "&amp;", "&", "&quot;", `"`, "&#39;", "'", "&#x27;", "'", "&nbsp;", " ")
 
 // stripEscapes removes terminal colour sequences.
 func stripEscapes(s string) string {
