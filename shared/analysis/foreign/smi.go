@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
@@ -43,10 +44,74 @@ type smiSums struct {
 	unknown     int // processes without a figure
 	dead        int
 	deadMiB     int64
+	hidden      int // places of the device in the screen; -1 for none, or for all together
+	apart       []deviceSums
+}
+
+// deviceSums are those of one device.
+type deviceSums struct{ used, accounted int64 }
+
+func (d deviceSums) rest() int64 { return d.used - d.accounted }
+
+// rest is what no row of the table accounts for, on the device that has the
+// most of it where they can be told apart.
+func (t *smiSums) rest() (used, accounted int64) {
+	if t.hidden >= 0 {
+		return t.apart[t.hidden].used, t.apart[t.hidden].accounted
+	}
+	return t.used, t.accounted
 }
 
 func sumScreen(s *smilog.Screen) smiSums {
-	var t smiSums
+	t := smiSums{hidden: -1, apart: make([]deviceSums, len(s.GPUs))}
+	told := sumProcesses(s, &t)
+	t.usedKnown = s.HasGPUs && len(s.GPUs) > 0
+	t.hasReserved = t.usedKnown
+	for i := range s.GPUs {
+		g := &s.GPUs[i]
+		used := g.Used
+		if used < 0 {
+			used = instances(s, g.Index)
+		}
+		t.usedKnown = t.usedKnown && used >= 0
+		t.used += max(0, used)
+		t.total += max(0, g.Total)
+		t.apart[i].used = max(0, used)
+		switch {
+		case g.Reserved >= 0:
+			t.reserved += g.Reserved
+		case s.CSV && g.Total >= 0 && g.Used >= 0 && g.Free >= 0:
+			t.reserved += g.Total - g.Used - g.Free
+		default:
+			t.hasReserved = false
+		}
+	}
+	if told && t.usedKnown && len(s.GPUs) > 1 {
+		t.hidden = 0
+		for i := range t.apart {
+			if t.apart[i].rest() > t.apart[t.hidden].rest() {
+				t.hidden = i
+			}
+		}
+	}
+	return t
+}
+
+// instances is what a device's instances use together; -1 where it has none.
+func instances(s *smilog.Screen, gpu int64) int64 {
+	sum := int64(-1)
+	for i := range s.MIG {
+		if s.MIG[i].GPU == gpu {
+			sum = max(0, sum) + s.MIG[i].Used
+		}
+	}
+	return sum
+}
+
+// sumProcesses adds up the rows of processes. It says whether each of them tells
+// its device.
+func sumProcesses(s *smilog.Screen, t *smiSums) (told bool) {
+	told = true
 	seen := map[[2]string]bool{}
 	for i := range s.Processes {
 		p := &s.Processes[i]
@@ -65,21 +130,16 @@ func sumScreen(s *smilog.Screen) smiSums {
 			continue
 		}
 		t.accounted += p.Used
-	}
-	t.usedKnown = s.HasGPUs && len(s.GPUs) > 0
-	t.hasReserved = t.usedKnown
-	for i := range s.GPUs {
-		g := &s.GPUs[i]
-		t.usedKnown = t.usedKnown && g.Used >= 0
-		t.used += max(0, g.Used)
-		t.total += max(0, g.Total)
-		if !s.CSV || g.Total < 0 || g.Used < 0 || g.Free < 0 {
-			t.hasReserved = false
+		at := slices.IndexFunc(s.GPUs, func(g smilog.GPU) bool {
+			return p.GPU >= 0 && g.Index == p.GPU || p.UUID != "" && g.UUID == p.UUID
+		})
+		if at < 0 {
+			told = false
 			continue
 		}
-		t.reserved += g.Total - g.Used - g.Free
+		t.apart[at].accounted += p.Used
 	}
-	return t
+	return told
 }
 
 func smiScreen(s *smilog.Screen) *reading.Reading {
@@ -98,6 +158,8 @@ func smiScreen(s *smilog.Screen) *reading.Reading {
 	f.IntIf("card_total_mib", t.total, t.total > 0)
 	f.IntIf("card_used_mib", t.used, t.usedKnown)
 	f.Int("samples", int64(max(1, s.Samples)))
+	smiInstances(f, s)
+	f.Bool("truncated", s.Open)
 	smiJudge(r, s, &t, accounted)
 	return r
 }
@@ -144,6 +206,28 @@ func smiGPUs(f *reading.Facts, s *smilog.Screen) {
 	f.Set("gpus", list)
 }
 
+// smiInstances lists the parts that devices are split into.
+func smiInstances(f *reading.Facts, s *smilog.Screen) {
+	if len(s.MIG) == 0 {
+		f.Null("mig_devices")
+		return
+	}
+	list := reading.List()
+	for i := range s.MIG {
+		m := &s.MIG[i]
+		var o reading.Facts
+		o.Int("gpu", m.GPU)
+		o.Int("gi", m.GI)
+		o.Int("ci", m.CI)
+		o.Int("mig_device", m.Device)
+		o.Int("used_mib", m.Used)
+		o.Int("total_mib", m.Total)
+		o.Int("free_mib", max(0, m.Total-m.Used))
+		list.List = append(list.List, reading.Object(o))
+	}
+	f.Set("mig_devices", list)
+}
+
 // smiProcesses lists the rows of a screen's table; of a CSV, as of a query, it
 // gives their number, with the rows beside it.
 func smiProcesses(f *reading.Facts, s *smilog.Screen) {
@@ -177,7 +261,7 @@ func smiProcesses(f *reading.Facts, s *smilog.Screen) {
 
 // accumulating finds a program that runs several times on one device and
 // holds most of what is accounted for.
-func accumulating(s *smilog.Screen) (name string, n int) {
+func accumulating(s *smilog.Screen) (name string, n int, mib int64) {
 	type program struct {
 		name string
 		gpu  string
@@ -200,9 +284,9 @@ func accumulating(s *smilog.Screen) (name string, n int) {
 		}
 	}
 	if count[best] >= 3 && 2*held[best] > all {
-		return best.name, count[best]
+		return best.name, count[best], held[best]
 	}
-	return "", 0
+	return "", 0, 0
 }
 
 // oneTable is what there is to say of cards without processes, or the other way
@@ -218,6 +302,9 @@ func oneTable(s *smilog.Screen, t *smiSums, accounted bool) string {
 		if s.Samples > 1 {
 			verb = "were last"
 		}
+		if t.total == 0 {
+			return fmt.Sprintf("%d MiB %s used on %s. The size of the device and the table of processes are not here, %s", t.used, verb, on, apart)
+		}
 		return fmt.Sprintf("%d of %d MiB %s used on %s. The table of processes is not here, %s", t.used, t.total, verb, on, apart)
 	case accounted && !s.HasGPUs:
 		return fmt.Sprintf("The processes listed (%d) hold %d MiB together. The table of cards is not here, %s", len(s.Processes), t.accounted, apart)
@@ -225,37 +312,66 @@ func oneTable(s *smilog.Screen, t *smiSums, accounted bool) string {
 	return "Only one of the two tables is here, " + apart
 }
 
-func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) {
-	rest := t.used - t.accounted
+func smiRows(r *reading.Reading, s *smilog.Screen) {
 	for i := range min(len(s.GPUs), 8) {
 		g := &s.GPUs[i]
-		if g.Used >= 0 {
-			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d of %d MiB", g.Used, max(0, g.Total)))
+		switch {
+		case g.Used >= 0 && g.Total >= 0:
+			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d of %d MiB", g.Used, g.Total))
+		case g.Used >= 0:
+			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d MiB", g.Used))
 		}
 	}
+	for i := range min(len(s.MIG), 8) {
+		m := &s.MIG[i]
+		r.Row(fmt.Sprintf("instance %d of GPU %d", m.Device, m.GPU), fmt.Sprintf("%d of %d MiB", m.Used, m.Total))
+	}
+}
+
+func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) {
+	used, listed := t.rest()
+	rest := used - listed
+	smiRows(r, s)
 	if accounted {
 		r.Row("held by the processes listed", fmt.Sprintf("%d MiB", t.accounted))
 	}
-	program, n := accumulating(s)
+	program, n, held := accumulating(s)
 	switch {
 	case t.dead > 0 && (t.deadMiB > 0 || t.usedKnown && rest > hiddenMiB):
 		r.Verdict = "zombie_holder"
-		r.Why = fmt.Sprintf("%d of the processes listed no longer have a name: they are dead, or in another namespace, and hold %d MiB that are listed, with %d MiB more that no row accounts for.", t.dead, t.deadMiB, max(0, rest))
+		who := fmt.Sprintf("%d of the processes listed no longer have a name: they are dead, or in another namespace, and hold", t.dead)
+		if t.dead == 1 {
+			who = "One of the processes listed no longer has a name: it is dead, or in another namespace, and holds"
+		}
+		r.Why = fmt.Sprintf("%s %d MiB that are listed, with %d MiB more that no row accounts for.", who, t.deadMiB, max(0, t.used-t.accounted))
 		r.Next = []string{"End the process ids on the host, or their parents; if none exists any more, the device must be reset."}
 	case accounted && t.usedKnown && t.unknown == 0 && rest > hiddenMiB:
+		if s.Open {
+			r.Verdict = string(analysis.UndeterminedTruncated)
+			r.Why = fmt.Sprintf("%d MiB are used and the processes listed hold %d, but the table of processes is cut: others may have stood below.", used, listed)
+			r.Next = []string{"Look at the whole table, to its closing line."}
+			break
+		}
 		r.Verdict = "hidden_holder"
-		r.Why = fmt.Sprintf("%d MiB are used, and the processes listed hold %d: the rest belongs to something this table cannot name, in another container or namespace, or left behind by a dead process.", t.used, t.accounted)
+		on, of := "", "processes listed"
+		if t.hidden >= 0 {
+			on, of = fmt.Sprintf(" on GPU %d", s.GPUs[t.hidden].Index), "processes listed for it"
+		}
+		r.Why = fmt.Sprintf("%d MiB are used%s, and the %s hold %d: the rest belongs to something this table cannot name, in another container or namespace, or left behind by a dead process.", used, on, of, listed)
 		r.Next = []string{"Look on the host (nvidia-smi there, or fuser -v /dev/nvidia*), and end the holder."}
 	case n > 0:
 		r.Verdict = "accumulating_processes"
-		r.Why = fmt.Sprintf("%d processes of %s hold %s together. One program seldom wants that many on a card: they may be left over from earlier starts.", n, program, event.FormatBytes(t.accounted<<20))
+		r.Why = fmt.Sprintf("%d processes of %s hold %s together. One program seldom wants that many on a card: they may be left over from earlier starts.", n, program, event.FormatBytes(held<<20))
 		r.Next = []string{"Find out which of them are still wanted (ps shows when each was started), and end the others before the next one is started."}
 	case accounted && t.usedKnown && t.unknown == 0:
 		r.Verdict = "explained"
-		r.Why = fmt.Sprintf("The processes account for %d of %d MiB; the other %d MiB are the driver's.", t.accounted, t.used, rest)
+		r.Why = fmt.Sprintf("The processes account for %d of %d MiB; the other %d MiB are the driver's.", t.accounted, t.used, t.used-t.accounted)
 	case s.HasTable && t.unknown > 0, s.Refused != "":
 		r.Verdict = string(analysis.UndeterminedNoState)
 		r.Why = "The driver does not tell how much each process holds here, as on Windows and on some consumer cards."
+	case len(s.GPUs) == 0 && len(s.MIG) > 0:
+		r.Verdict = "parse_only"
+		r.Why = fmt.Sprintf("Only the instances of a split device are here (%d).", len(s.MIG))
 	case s.Monitor, s.HasGPUs, s.HasTable:
 		r.Verdict = "parse_only"
 		r.Why = oneTable(s, t, accounted)
@@ -264,6 +380,9 @@ func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) 
 	}
 	if t.hasReserved && t.reserved > 0 {
 		r.Row("reserved by the driver", fmt.Sprintf("%d MiB", t.reserved))
+	}
+	if s.Nameless && s.Samples > 1 {
+		r.Open = append(r.Open, "The rows do not say which device they are of: they are taken for one device over time. If they are several, ask for index or uuid too.")
 	}
 	if !s.HasGPUs {
 		r.Open = append(r.Open, "The size of the card and what is used of it in all is not in the text.")

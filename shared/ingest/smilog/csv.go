@@ -55,7 +55,7 @@ var columns = []struct {
 
 // csvLine reads a header, or a row under one.
 func (p *Parser) csvLine(num int, s string) bool {
-	if strings.IndexByte(s, ',') < 0 {
+	if strings.IndexByte(s, ',') < 0 && len(p.cols) != 1 && !strings.HasPrefix(s, "memory.") {
 		if p.cols != nil && strings.TrimSpace(s) != "" {
 			p.cols = nil // something else follows
 		}
@@ -98,7 +98,8 @@ func heading(s string) ([]column, bool) {
 		memory = memory || c == total || c == used || c == free || c == processUsed || c == pid
 		cols = append(cols, c)
 	}
-	return cols, memory && known >= 2 && known*2 > len(cols)
+	alone := len(cols) == 1 && known == 1 && strings.HasSuffix(strings.TrimSpace(s), " [MiB]")
+	return cols, memory && (known >= 2 || alone) && known*2 > len(cols)
 }
 
 func (p *Parser) openCSV(num int, cols []column) {
@@ -229,20 +230,20 @@ func (p *Parser) gpuRow(f []string) bool {
 // sample files a row: the newest figures of a device, and how far they went.
 func (p *Parser) sample(x GPU) {
 	i := x.Index
-	if i < 0 && x.UUID == "" {
-		i = 0 // neither asked for: one device is taken for granted
+	if i < 0 && x.UUID == "" && x.Bus == "" {
+		i = 0 // none of them asked for: one device is taken for granted
+		p.csv.Nameless = true
 	}
-	g := p.csv.gpu(i, x.UUID)
+	g := p.csv.gpu(i, x.UUID, x.Bus)
 	if g == nil {
 		return
 	}
+	i = g.Index
 	first, peak, past, stride, seen := g.First, g.Peak, g.Past, g.stride, g.seen
 	if first < 0 {
 		first = x.Used
 	}
-	if i >= 0 {
-		x.Index = i
-	}
+	x.Index = i
 	*g = x
 	g.First, g.Peak, g.Past, g.stride, g.seen = first, max(peak, x.Used), past, stride, seen
 	time, ok := lines.Stamp(p.csv.Time)
@@ -266,8 +267,13 @@ func (p *Parser) bareProcess(num int, s string) bool {
 	}
 	id, err := strconv.ParseInt(strings.TrimSpace(f[0]), 10, 64)
 	n := mib(f[len(f)-1])
-	if err != nil || id <= 0 || n < 0 || strings.HasSuffix(f[1], " MiB") {
+	if err != nil || id <= 0 || n < 0 {
 		return false
+	}
+	for _, name := range f[1 : len(f)-1] {
+		if strings.HasSuffix(name, " MiB") {
+			return false // figures of devices, whose meaning is not told
+		}
 	}
 	if p.csv == nil {
 		p.csv = p.newScreen(num)

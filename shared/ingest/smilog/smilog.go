@@ -36,6 +36,15 @@ type Screen struct {
 	Samples   int    // rows for the first device, when the query repeats
 	Time      string
 	Monitor   bool // dmon or pmon
+	Open      bool // the table of processes does not come to its end
+	Nameless  bool // rows that say of no device which one it is
+	MIG       []Instance
+}
+
+// Instance is a part of a device that is one to programs. Sizes are MiB.
+type Instance struct {
+	GPU, GI, CI, Device int64
+	Used, Total         int64
 }
 
 // GPU is one device. Sizes are MiB, -1 when not told.
@@ -128,7 +137,10 @@ type Parser struct {
 	report *Report
 	screen *Screen // the default screen being read
 	table  bool    // within its process table
+	ruled  bool    // below the rule under that table's heading
 	row    *GPU    // whose second row is awaited
+	above  string  // a device's first row, where no screen is open
+	full   *full   // the long form being read
 	csv    *Screen // what the CSV tables tell together
 	cols   []column
 	apps   bool // the open CSV table lists processes
@@ -141,7 +153,7 @@ func New() *Parser { return &Parser{report: &Report{}} }
 
 // Line takes the next line, without its end, and says whether it was read.
 func (p *Parser) Line(num int, s string) bool {
-	return p.screenLine(num, s) || p.monitorLine(num, s) || p.csvLine(num, s)
+	return p.screenLine(num, s) || p.fullLine(num, s) || p.monitorLine(num, s) || p.csvLine(num, s)
 }
 
 func (p *Parser) newScreen(num int) *Screen {
@@ -156,9 +168,10 @@ func (p *Parser) newScreen(num int) *Screen {
 
 // End closes what is open. Nothing may follow.
 func (p *Parser) End() *Report {
+	p.endFull()
 	keep := p.report.Screens[:0]
 	for _, s := range p.report.Screens {
-		if s.HasGPUs || s.HasTable {
+		if s.HasGPUs || s.HasTable || len(s.MIG) > 0 {
 			keep = append(keep, s)
 		}
 	}
@@ -175,13 +188,16 @@ func (p *Parser) addProcess(s *Screen, x Process) {
 	s.Processes = append(s.Processes, x)
 }
 
-// gpu finds a device by index or UUID, or adds it.
-func (s *Screen) gpu(index int64, uuid string) *GPU {
+// gpu finds a device by index, UUID or bus, or adds it.
+func (s *Screen) gpu(index int64, uuid, bus string) *GPU {
 	for i := range s.GPUs {
 		g := &s.GPUs[i]
-		if index >= 0 && g.Index == index || index < 0 && uuid != "" && g.UUID == uuid {
+		if index >= 0 && g.Index == index || index < 0 && (uuid != "" && g.UUID == uuid || uuid == "" && bus != "" && g.Bus == bus) {
 			return g
 		}
+	}
+	if index < 0 { // in the order of the text
+		index = int64(len(s.GPUs))
 	}
 	if len(s.GPUs) >= maxGPUs {
 		return nil
