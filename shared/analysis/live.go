@@ -38,11 +38,15 @@ func FailureFrom(device, allocator event.Fields, limit int64) Failure {
 	if limit > 0 {
 		f.Limit = cause.Of(limit)
 	}
-	if (&bfclog.Dump{Allocator: f.Allocator}).HostPinned() { // the card's figures say nothing about host memory
+	if HostPinned(f.Allocator) { // the card's figures say nothing about host memory
 		f.DeviceTotal, f.Others, f.Outside = amount{}, amount{}, amount{}
 	}
 	return f
 }
+
+// HostPinned says by an allocator's name whether it hands out page-locked host
+// memory.
+func HostPinned(name string) bool { return (&bfclog.Dump{Allocator: name}).HostPinned() }
 
 func growthFact(allocator event.Fields) bfclog.Tri {
 	g, ok := allocator.Get("growth")
@@ -93,7 +97,7 @@ func FromOutOfMemory(e *event.Event, strs *event.Strings, f Failure) (*Reading, 
 	if f.DeviceTotal.Known && f.Others.Known && f.Outside.Known {
 		r.Obtainable = cause.Of(max(0, f.DeviceTotal.N-f.Others.N-f.Outside.N))
 	}
-	r.HostPinned = (&bfclog.Dump{Allocator: f.Allocator}).HostPinned()
+	r.HostPinned = HostPinned(f.Allocator)
 	if e.Size == 0 && e.Requested == 0 { // an import that does not tell it
 		r.Requested, r.Rounded, r.Exact, r.Basis = amount{}, amount{}, false, ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/cause"
+	"tideline/shared/analysis/ledger"
 	"tideline/shared/ingest/bfclog"
 )
 
@@ -43,6 +44,7 @@ type Summary struct {
 
 // AllocatorSummary is one allocator over the whole run.
 type AllocatorSummary struct {
+	ID               event.AllocatorID
 	Name, Device     string
 	Limit            amount
 	InUse, Reserved  int64 // at the end
@@ -83,8 +85,9 @@ type RecordedFailure struct {
 	Waited  int64 // nanoseconds since the allocator last gave or took a block
 	Step    int32
 	Reading *Reading
-	ByKind  []Held // by category, the largest first
-	ByOp    []Held // by op, the largest first
+	Ledger  *ledger.Ledger // where all memory of the card was then; nil where its size is not known
+	ByKind  []Held         // by category, the largest first
+	ByOp    []Held         // by op, the largest first
 	Blocks  int64
 	// Problem says why the event could not be read; Reading is nil then.
 	Problem string
@@ -101,7 +104,8 @@ type deviceState struct {
 	name, card  string
 	total, free amount // free: of the driver, when the run began
 	held        amount // by other processes, then
-	context     amount // of this process, outside its allocators, with what they leave
+	driver      amount // of this process, outside its allocators
+	context     amount // the same with what its allocators leave
 	pools       int64  // of its allocators together, now
 	reported    map[string]amount
 }
@@ -112,6 +116,8 @@ type allocatorState struct {
 	growth   bfclog.Tri
 	live     map[uint64]live
 	now      [event.NumCategories]int64
+	asked    int64  // bytes of what is in use that were asked for
+	kind     string // which allocator, a name of shared/alloc/kinds
 	largest  int64
 	changed  int64 // nanoseconds; when a block last came or went
 	refusals []int64
@@ -123,6 +129,7 @@ type allocatorState struct {
 
 type live struct {
 	size     int64
+	asked    int64
 	op       event.StringID
 	category event.Category
 }
@@ -191,9 +198,7 @@ func (t *Timeline) Emit(e *event.Event) {
 	}
 }
 
-func (a *allocatorState) pinned() bool {
-	return (&bfclog.Dump{Allocator: a.out.Name}).HostPinned()
-}
+func (a *allocatorState) pinned() bool { return HostPinned(a.out.Name) }
 
 func (t *Timeline) device(id event.DeviceID) *deviceState {
 	for int(id) >= len(t.devices) && len(t.devices) < maxAllocators {
@@ -227,7 +232,7 @@ func (t *Timeline) deviceFacts(e *event.Event) {
 		d.name = name
 	}
 	d.total, d.free = fieldAmount(f, "total"), fieldAmount(f, "free")
-	d.held, d.context = fieldAmount(f, "held"), outside(f, d.free)
+	d.held, d.driver, d.context = fieldAmount(f, "held"), fieldAmount(f, "context"), outside(f, d.free)
 	d.card = f.Text("card")
 }
 
@@ -279,7 +284,7 @@ func (t *Timeline) allocatorFacts(e *event.Event) {
 	if e.Size > 0 {
 		a.out.Limit = cause.Of(e.Size)
 	}
-	a.out.Within = f.Text("within")
+	a.out.Within, a.kind = f.Text("within"), f.Text("kind")
 	a.partial = f.Text(PartialKey) == "true"
 	a.imported = f.Text(FormatKey) != ""
 	if g := growthFact(f); g != bfclog.Unknown {
@@ -359,8 +364,9 @@ func (t *Timeline) block(e *event.Event) {
 	}
 	a.now[b.category] -= b.size
 	a.out.InUse -= b.size
+	a.asked -= b.asked
 	if e.Kind == event.Forward { // same memory, another tensor
-		a.add(&event.Event{Address: e.Address, Size: b.size, Op: e.Op, Category: e.Category})
+		a.add(&event.Event{Address: e.Address, Size: b.size, Requested: b.asked, Op: e.Op, Category: e.Category})
 		return
 	}
 	delete(a.live, e.Address)
@@ -372,8 +378,9 @@ func (a *allocatorState) add(e *event.Event) {
 	if int(c) >= event.NumCategories {
 		c = event.Unknown
 	}
-	a.live[e.Address] = live{e.Size, e.Op, c}
+	a.live[e.Address] = live{e.Size, e.Requested, e.Op, c}
 	a.now[c] += e.Size
+	a.asked += e.Requested
 	a.out.InUse += e.Size
 }
 
@@ -414,6 +421,7 @@ func (t *Timeline) failure(e *event.Event) {
 		}
 		a.out.Fragmentation = max(a.out.Fragmentation, r.Fragmentation)
 	}
+	out.Ledger = t.ledgerOf(a, e)
 	out.ByKind, out.ByOp = t.holders(a, t.inner(a))
 	t.sum.Failures = append(t.sum.Failures, out)
 }
@@ -497,7 +505,7 @@ func (t *Timeline) Summary() *Summary {
 		if !a.known {
 			continue
 		}
-		a.out.Device = t.device(a.device).name
+		a.out.ID, a.out.Device = event.AllocatorID(i), t.device(a.device).name
 		out := a.out
 		if in := t.inner(a); in != nil {
 			in.arena.open(&out, a.arena.fresh && len(in.arena.held) > 0)
