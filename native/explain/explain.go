@@ -15,6 +15,7 @@ import (
 	"tideline/protocol/timeline/text"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
+	"tideline/shared/analysis/ledger"
 	"tideline/shared/analysis/profiler"
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/analysis/reading/saved"
@@ -154,9 +155,13 @@ type report struct {
 	notices    []bfclog.Notice
 	readings   []*common.Reading // of texts other than dumps
 	cut        string
-	tl         *store.Timeline  // for the page's pictures; nil where there are none
-	red        *redact.Redactor // nil unless the report is to be redacted
-	saved      *saved.Readings  // where the readings are those that a timeline keeps
+	tl         *store.Timeline // for the page's pictures; nil where there are none
+	// Where the memory of an allocator's card was at its peak, and the one of
+	// the allocator that held most; of timelines.
+	ledgers map[event.AllocatorID]*ledger.Ledger
+	fullest *ledger.Ledger
+	red     *redact.Redactor // nil unless the report is to be redacted
+	saved   *saved.Readings  // where the readings are those that a timeline keeps
 }
 
 // failure is a reading, with what only a timeline knows beside it.
@@ -201,6 +206,7 @@ func (r *reading) flush() {
 func (r *reading) report(name string, o *Options) *report {
 	r.flush()
 	rep := &report{name: name, kind: "tideline", run: r.sums.Summary(), tl: r.tl}
+	rep.keepLedgers()
 	for i := range rep.run.Failures {
 		f := &rep.run.Failures[i]
 		rep.failures = append(rep.failures, failure{Reading: f.Reading, recorded: f})

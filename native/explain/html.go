@@ -88,6 +88,7 @@ type runPage struct {
 	Tone         string
 	Allocators   []allocatorRow
 	Lines        []string
+	Card         *heldTable // where its memory was at the peak; nil where a failure tells it
 }
 
 type allocatorRow struct {

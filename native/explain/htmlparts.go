@@ -175,7 +175,11 @@ func (f *failure) heldTables() []heldTable {
 				kinds.Rows[i].Class = class(c)
 			}
 		}
-		return append(out, kinds, heldOf("By op", r.ByOp, 12))
+		out = append(out, kinds, heldOf("By op", r.ByOp, 12))
+		if r.Ledger != nil {
+			out = append(out, ledgerTable(r.Ledger, ""))
+		}
+		return out
 	}
 	if len(f.Holders) > 0 {
 		out = append(out, heldOf("Held at that moment, by op", f.Holders, 12))
@@ -243,6 +247,10 @@ func (rep *report) runPage() *runPage {
 	}
 	if len(rep.failures) == 0 {
 		p.Lines = append(p.Lines, "No request failed for lack of memory.")
+		if rep.fullest != nil {
+			t := ledgerTable(rep.fullest, atPeak)
+			p.Card = &t
+		}
 	}
 	return p
 }

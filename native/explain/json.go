@@ -7,6 +7,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	common "tideline/shared/analysis/reading"
 )
 
 // object writes one JSON object with its members in the order of the calls.
@@ -133,6 +134,7 @@ func (f *failure) json(o *object) {
 		o.integer("step", int64(r.Step))
 		o.array("holders_by_category", len(r.ByKind), held(r.ByKind))
 		o.array("holders_by_op", len(r.ByOp), held(r.ByOp))
+		o.member("ledger", string(common.Ledger(r.Ledger).AppendJSON(nil)))
 	}
 	if len(f.Holders) > 0 {
 		o.array("holders_by_op", len(f.Holders), held(f.Holders))
@@ -209,6 +211,7 @@ func (rep *report) runJSON(o *object) {
 	}
 	o.array("allocators", len(s.Allocators), func(i int, o *object) {
 		a := &s.Allocators[i]
+		o.member("ledger", string(common.Ledger(rep.ledgers[a.ID]).AppendJSON(nil)))
 		o.text("name", a.Name)
 		o.text("device", a.Device)
 		if a.Limit.Known {

@@ -329,6 +329,7 @@ func (f *failure) holders(w *bufio.Writer, width int) {
 	if r := f.recorded; r != nil {
 		heldText(w, "Held at that moment, by category", r.ByKind, 6)
 		heldText(w, "and by op", r.ByOp, 6)
+		ledgerText(w, r.Ledger, "")
 		return
 	}
 	heldText(w, "Held at that moment, by op", f.Holders, 6)
@@ -411,6 +412,7 @@ func (rep *report) runText(w *bufio.Writer, width int) {
 	}
 	if len(rep.failures) == 0 {
 		wrap(w, width, "  ", "No request failed for lack of memory.")
+		ledgerText(w, rep.fullest, atPeak)
 	}
 }
 

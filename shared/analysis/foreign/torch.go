@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/cause"
+	"tideline/shared/analysis/ledger"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/torchlog"
 )
@@ -154,6 +156,7 @@ func torchMessage(m *torchlog.Message) *reading.Reading {
 	size(f, "private_pools", m.Private)
 	processFacts(f, s)
 	s.derived(f)
+	f.Set("ledger", reading.Ledger(s.ledger()))
 	f.Bool("truncated", m.Cut)
 	r.Verdict = string(s.verdict())
 	if s.paged {
@@ -202,6 +205,28 @@ func (s *torchState) derived(f *reading.Facts) {
 		f.Bool("user_limit_is_none", noLimit(m.Allowed))
 	}
 	size(f, "user_limit", m.Allowed)
+}
+
+// ledger is where the device's memory is by the message; nil where the driver
+// moved some of it to the host's.
+func (s *torchState) ledger() *ledger.Ledger {
+	if s.paged {
+		return nil
+	}
+	of := func(x figure) cause.Amount {
+		if !x.Known || x.Bytes() >= nonsense {
+			return cause.Amount{}
+		}
+		return cause.Of(int64(math.Round(x.Bytes())))
+	}
+	l := ledger.Of(ledger.Inputs{
+		Total: of(s.m.Capacity), Others: of(s.others), Outside: of(minus(s.this, s.m.Allocated, s.idle)),
+		Reserved: of(s.reserved), InUse: of(s.m.Allocated), Limit: of(s.m.Allowed), DriverFree: of(s.m.Free),
+	})
+	if l != nil {
+		l.Rounded = true
+	}
+	return l
 }
 
 // noLimit: 2^64 bytes stand for none.
