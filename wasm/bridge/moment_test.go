@@ -62,6 +62,9 @@ func TestTheCursorOfAFailureShowsTheFailure(t *testing.T) {
 	if got := total(t, tab("oom"), "What held the memory", "Bytes"); int64(got) != used {
 		t.Errorf("what held the memory sums to %v, want the %d in use", got, used)
 	}
+	if got := total(t, tab("oom"), "Where the 256.00 MiB of the card were", "Bytes"); int64(got) != 256<<20 {
+		t.Errorf("where the card's memory was sums to %v", got)
+	}
 	advice, _ := tab("oom")["advice"].([]any)
 	if len(advice) == 0 || !strings.Contains(advice[0].(string), "batch") && !strings.Contains(advice[0].(string), "smaller") {
 		t.Errorf("the advice on a batch too many is %v", advice)
@@ -104,6 +107,9 @@ func TestThePeakIsTheSameEverywhere(t *testing.T) {
 		}
 		if got := total(t, tab("peak"), "By op", "Bytes"); int64(got) != most {
 			t.Errorf("by op: %v, want %d", got, most)
+		}
+		if got := total(t, tab("peak"), "Where the 256.00 MiB of the card were", "Bytes"); int64(got) != 256<<20 {
+			t.Errorf("where the card's memory was sums to %v", got)
 		}
 		ask(t, s, "status") // lists the lanes
 		heads := ask(t, s, "at\t"+at)["lanes"].(map[string]any)[lane].(map[string]any)

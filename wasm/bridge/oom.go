@@ -5,6 +5,8 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
+	"tideline/shared/analysis/finding"
+	"tideline/shared/analysis/ledger"
 	"tideline/shared/store"
 )
 
@@ -111,6 +113,7 @@ func (s *Session) oom(a *answer, r *request) {
 		} else {
 			s.heldBy(a, r.sl.tl, pool, ids, o.Time)
 		}
+		ledgerTable(a, finding.Ledger(r.sl.tl, pool, o.Moment, o))
 	}
 	holeTable(a, m)
 	a.endList()
@@ -132,6 +135,18 @@ func advise(a *answer, tl *store.Timeline, o *store.OOM, pool *store.Pool) {
 		a.text(x.Text)
 	}
 	a.endList()
+}
+
+// ledgerTable says where all of a card's memory was.
+func ledgerTable(a *answer, l *ledger.Ledger) {
+	if l == nil {
+		return
+	}
+	a.table(l.Title(), 0, []column{{"Where", kText}, {"Bytes", kBytes}, {"", kShare}}, func() {
+		for _, x := range l.Lines() {
+			a.row().text(x.Name).num(x.Bytes).num(max(0, x.Bytes)).endRow(rowEnd{})
+		}
+	})
 }
 
 func failureWords(n, of int) string { return "failure " + itoa(int64(n)+1) + " of " + itoa(int64(of)) }

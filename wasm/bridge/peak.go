@@ -1,6 +1,9 @@
 package bridge
 
-import "tideline/protocol/event"
+import (
+	"tideline/protocol/event"
+	"tideline/shared/analysis/finding"
+)
 
 // peak is what made up the highest use: of the whole run, or of the selection.
 func (s *Session) peak(a *answer, r *request) {
@@ -50,5 +53,6 @@ func (s *Session) peak(a *answer, r *request) {
 				endRow(rowEnd{color: th.Category[t.Category].Hex(), goes: true, t: pk.Time})
 		}
 	})
+	ledgerTable(a, finding.Ledger(tl, p, p.Fullest(pk.Time), nil))
 	a.endList()
 }
