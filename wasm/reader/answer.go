@@ -10,12 +10,10 @@ import (
 // origin is where the viewer is to say that a timeline comes from. A text tells
 // instants, whose distances on the time axis are made up: a "log".
 func origin(in *ingest.Input) string {
-	switch {
-	case in.Text == nil, in.Text.OverTime():
-		return "file"
-	default:
+	if in.Moments() {
 		return "log"
 	}
+	return "file"
 }
 
 // appendKnown says what a file is.
@@ -33,13 +31,22 @@ func facts(in *ingest.Input) reading.Facts {
 	return f
 }
 
-// appendTold says what a file means, and how many events its timeline has. Each
-// reading comes in the form of the JSON report, and beside it what only people
-// read: its name, the verdict's phrase, the table.
-func appendTold(b []byte, in *ingest.Input, events uint64) []byte {
+// appendTold says what a file means, how many events its timeline has, and of one
+// of ours that keeps readings what input it was made of. From end on the timeline
+// is to be replaced by what is drained with the answer; where end is negative,
+// that follows on what came before. Each reading comes in the form of the JSON
+// report, and beside it what only people read: its name, the verdict's phrase, the
+// table.
+func appendTold(b []byte, in *ingest.Input, events uint64, end int64) []byte {
 	f := facts(in)
 	f.Int("events", int64(events))
 	f.Text("cut", in.Cut)
+	f.IntIf("end", end, end >= 0)
+	if s := in.Saved; s != nil {
+		f.Text("input_kind", s.Kind)
+		f.Text("input_cut", s.Cut)
+		f.IntIf("left_out", s.LeftOut, s.LeftOut > 0)
+	}
 	b = reading.Object(f).AppendJSON(b)
 	b = append(b[:len(b)-1], `,"readings":[`...)
 	for i, r := range in.Readings {

@@ -8,8 +8,10 @@ import (
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
+	"tideline/shared/analysis/reading/saved"
 	"tideline/shared/blame"
 	"tideline/shared/ingest"
+	"tideline/shared/redact"
 	"tideline/shared/remedy"
 )
 
@@ -24,7 +26,7 @@ const (
 	Full                // for Drain and then Work: there are blocks
 	Told                // for Drain and then Work: the timeline is whole, Answer has the readings
 	Busy                // for Work: other settings are being tried, which takes a while
-	Tried               // for nothing: Answer has the readings with what the trials came to
+	Tried               // for Drain: Answer has the readings with what the trials came to, and where the timeline's new end belongs
 	Failed              // for nothing: Answer says why
 )
 
@@ -47,20 +49,24 @@ type Session struct {
 
 // Start begins a file, in the place of one that is not yet read. The name is
 // for errors.
-func (s *Session) Start(name string) State { return s.start(name, ingest.Open) }
+func (s *Session) Start(name string) State { return s.start(name, ingest.Open, false) }
 
 // StartUnpacked begins a file that is packed by gzip, of which what comes out is
 // fed.
-func (s *Session) StartUnpacked(name string) State { return s.start(name, ingest.OpenUnpacked) }
+func (s *Session) StartUnpacked(name string) State { return s.start(name, ingest.OpenUnpacked, false) }
+
+// StartRedacted begins a file whose timeline and readings are to be without what
+// says whose they are; nothing is tried.
+func (s *Session) StartRedacted(name string) State { return s.start(name, ingest.Open, true) }
 
 type opener func(string, io.Reader, ingest.Limits) (*ingest.Input, error)
 
-func (s *Session) start(name string, open opener) State {
+func (s *Session) start(name string, open opener, redacted bool) State {
 	if s.stop != nil {
 		s.stop()
 	}
 	*s = Session{out: s.out[:0], spare: s.spare, answer: s.answer[:0]}
-	s.next, s.stop = iter.Pull(s.run(name, open))
+	s.next, s.stop = iter.Pull(s.run(name, open, redacted))
 	return Hungry
 }
 
@@ -97,9 +103,12 @@ func (s *Session) Answer() []byte { return s.answer }
 var errGivenUp = errors.New("given up")
 
 // run reads a file as a coroutine: where it would wait it yields.
-func (s *Session) run(name string, open opener) iter.Seq[State] {
+func (s *Session) run(name string, open opener, redacted bool) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		c := &course{s: s, yield: yield}
+		if redacted {
+			c.red = redact.New()
+		}
 		if err := c.read(name, open); err != nil && !c.over {
 			s.answer = append(s.answer[:0], err.Error()...)
 			yield(Failed)
@@ -114,6 +123,7 @@ type course struct {
 	yield func(State) bool
 	over  bool // nobody asks any more
 	w     *timeline.Writer
+	red   *redact.Redactor // nil where all is told
 }
 
 func (c *course) wait(st State) {
@@ -132,28 +142,57 @@ func (c *course) read(name string, open opener) error {
 	s.answer = appendKnown(s.answer[:0], in)
 	c.wait(Known)
 	strs := new(event.Strings)
+	told, sink := strs, event.Sink(c)
+	if c.red != nil {
+		told = new(event.Strings)
+		sink = c.red.Events(strs, told, c)
+	}
 	c.w = timeline.NewWriter(writerFunc(func(b []byte) (int, error) {
 		s.out = append(s.out, b...)
 		return len(b), nil
-	}), timeline.Options{Strings: strs, Block: block.Options{Bytes: pieceBytes}})
-	if err := in.Emit(strs, c); err != nil {
+	}), timeline.Options{Strings: told, Block: block.Options{Bytes: pieceBytes}})
+	if err := in.Emit(strs, sink); err != nil {
 		return err
+	}
+	keep := in.Keep()
+	if keep != nil {
+		if c.red != nil {
+			keep = c.red.Readings(keep)
+			in.Readings = keep.List
+		}
+		if err := c.w.WriteReadings(keep.Append(nil)); err != nil {
+			return err
+		}
 	}
 	if err := c.w.Close(); err != nil {
 		return err
 	}
-	s.answer = appendTold(s.answer[:0], in, c.w.Next())
+	s.answer = appendTold(s.answer[:0], in, c.w.Next(), -1)
 	c.wait(Told)
-	if !c.over && len(in.Readings) > 0 {
-		stop := func() bool {
-			c.wait(Busy)
-			return c.over
-		}
-		blame.Fill(in, blame.Options{Stop: stop})
-		remedy.Fill(in, remedy.Options{Stop: stop})
-		s.answer = appendTold(s.answer[:0], in, c.w.Next())
-		c.wait(Tried)
+	if c.over || keep == nil || in.Saved != nil || c.red != nil {
+		return nil
 	}
+	return c.try(in, keep)
+}
+
+// try fills the readings of another program's file with what takes a while, and
+// ends the timeline with them anew.
+func (c *course) try(in *ingest.Input, keep *saved.Readings) error {
+	stop := func() bool {
+		c.wait(Busy)
+		return c.over
+	}
+	blame.Fill(in, blame.Options{Stop: stop})
+	remedy.Fill(in, remedy.Options{Stop: stop})
+	if c.over {
+		return nil
+	}
+	end, err := c.w.Amend(keep.Append(nil))
+	if err != nil {
+		return err
+	}
+	c.s.answer = appendTold(c.s.answer[:0], in, c.w.Next(), end)
+	c.wait(Tried)
 	return nil
 }
 

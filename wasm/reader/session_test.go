@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,9 +54,27 @@ type result struct {
 	largest int
 	known   string
 	told    string
-	tried   string // "" when nothing is tried
+	tried   string // "" when nothing is tried; without where the end belongs
+	file    []byte // the timeline, with its last end
 	err     error
 }
+
+// amend puts the new end of the timeline in the old one's place, which changes no
+// event.
+func (r *result) amend(t *testing.T, tail []byte) {
+	t.Helper()
+	var at struct{ End *int }
+	if err := json.Unmarshal([]byte(r.tried), &at); err != nil || at.End == nil || *at.End > len(r.file) {
+		t.Fatalf("the end belongs at %v of %d: %v", at.End, len(r.file), err)
+	}
+	r.file = append(r.file[:*at.End:*at.End], tail...)
+	if sum, n := hash(t, r.file); sum != r.sum || n != r.events {
+		t.Errorf("with its new end the timeline has %d events (%x), had %d (%x)", n, sum, r.events, r.sum)
+	}
+	r.tried = endAt.ReplaceAllString(r.tried, `"end":null`)
+}
+
+var endAt = regexp.MustCompile(`"end":\d+`)
 
 // read takes a file through a session in pieces of the given sizes, over and
 // over; the buffer is spoilt once the session is hungry again, as the browser's
@@ -87,8 +106,11 @@ func read(t *testing.T, s *Session, name string, file []byte, sizes ...int) resu
 			r.largest = max(r.largest, len(piece))
 			if state == Told {
 				r.told = string(s.Answer())
-				r.tried = tried(t, s)
 				r.sum, r.events = hash(t, out.Bytes())
+				r.file = bytes.Clone(out.Bytes())
+				if r.tried = tried(t, s); r.tried != "" {
+					r.amend(t, s.Drain())
+				}
 				return r
 			}
 			state = s.Work()
@@ -144,11 +166,11 @@ func direct(t *testing.T, name string, file []byte) (r result) {
 		return result{err: err}
 	}
 	r.sum = h.Sum64()
-	r.told = string(appendTold(nil, in, r.events))
+	r.told = string(appendTold(nil, in, r.events, -1))
 	if len(in.Readings) > 0 {
 		blame.Fill(in, blame.Options{})
 		remedy.Fill(in, remedy.Options{})
-		r.tried = string(appendTold(nil, in, r.events))
+		r.tried = string(appendTold(nil, in, r.events, -1))
 	}
 	return r
 }
@@ -201,6 +223,86 @@ func TestAnswersAreJSON(t *testing.T) {
 			if x.Name == "" || x.Reading["kind"] == nil {
 				t.Errorf("%s: a reading without a name or kind: %+v", name, x)
 			}
+		}
+	}
+}
+
+// readingsOf are the readings of an answer.
+func readingsOf(t *testing.T, answer string) string {
+	t.Helper()
+	var told struct{ Readings json.RawMessage }
+	if err := json.Unmarshal([]byte(answer), &told); err != nil {
+		t.Fatal(err)
+	}
+	return string(told.Readings)
+}
+
+// TestTimelinesKeepTheirReadings: a timeline that was made of a file says the same
+// again, also when only the block of its readings is read, as the page does; and
+// it says of what.
+func TestTimelinesKeepTheirReadings(t *testing.T) {
+	var s Session
+	for name, file := range files(t) {
+		first := read(t, &s, name, file, 1<<20)
+		want := readingsOf(t, first.told)
+		if first.tried != "" {
+			want = readingsOf(t, first.tried)
+		}
+		stream, err := timeline.NewStream(bytes.NewReader(first.file))
+		if err == nil {
+			err = stream.Replay(event.SinkFunc(func(*event.Event) {}))
+		}
+		at, n := stream.ReadingsAt()
+		if err != nil || n == 0 {
+			t.Fatalf("%s: no readings in the timeline: %v", name, err)
+		}
+		for what, part := range map[string][]byte{"whole": first.file, "packed": packed(first.file), "alone": first.file[at : at+n]} {
+			again := read(t, &s, name, part, 5000)
+			if got := readingsOf(t, again.told); again.err != nil || got != want {
+				t.Errorf("%s, %s: %v\n%s\nwant\n%s", name, what, again.err, got, want)
+			}
+			var told, was struct {
+				Own       bool
+				InputKind string `json:"input_kind"`
+				Origin    string
+				Kind      string
+			}
+			if err := errors.Join(json.Unmarshal([]byte(again.told), &told), json.Unmarshal([]byte(first.told), &was)); err != nil {
+				t.Fatal(err)
+			}
+			if !told.Own || told.InputKind != was.Kind || told.Origin != was.Origin || again.tried != "" {
+				t.Errorf("%s, %s: %.200s, was %.200s", name, what, again.told, first.told)
+			}
+			if what != "alone" && again.sum != first.sum {
+				t.Errorf("%s, %s: the events changed", name, what)
+			}
+		}
+	}
+}
+
+// TestRedacted: names go from the events and the readings.
+func TestRedacted(t *testing.T) {
+	var s Session
+	log := "Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00:000000,allocate,0x7f00,256,0x0\n"
+	message := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free. Process 4711 has 1.57 GiB memory in use.\n"
+	for name, file := range map[string]string{"log": log, "message": message} {
+		var out bytes.Buffer
+		state := s.StartRedacted(name)
+		for state == Hungry {
+			state = s.Feed([]byte(file), true)
+		}
+		for state = s.Work(); ; state = s.Work() {
+			out.Write(s.Drain())
+			if state != Full {
+				break
+			}
+		}
+		if state != Told || s.Work() != Idle {
+			t.Fatalf("%s: state %d", name, state)
+		}
+		told := read(t, &s, name, out.Bytes(), 100).told
+		if strings.Contains(told, "4711") || strings.Contains(out.String(), "4711") || !strings.Contains(told, `"verdict"`) {
+			t.Errorf("%s: %s", name, told)
 		}
 	}
 }
