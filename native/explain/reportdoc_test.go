@@ -233,7 +233,7 @@ func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
 	}
 	notice := "2021-01-01 00:00:00.000000: W tensorflow/core/common_runtime/bfc_allocator.cc:245] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.29GiB with freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be performance gains if more memory were available.\n"
 	p.report("notice", append([]byte(notice), read(t, copies+"/05-tf-bfc-2023-cifar-fragmented/input.log")...), Options{NoReruns: true})
-	for name, s := range map[string]string{"library": library, "start": start, "placement": placement, "killed": killed} {
+	for name, s := range map[string]string{"library": library, "start": start, "placement": placement, "killed": killed, "array": array} {
 		p.report(name, []byte(s), Options{NoReruns: true})
 	}
 	both := Join(Part{"dump", bytes.NewReader(read(t, copies+"/05-tf-bfc-2023-cifar-fragmented/input.log"))}, Part{"library", strings.NewReader(library)})
@@ -284,6 +284,7 @@ func TestWhatWasCutIsSaidOfSavedReadings(t *testing.T) {
 const (
 	library   = "Created device /job:localhost/replica:0/task:0/device:GPU:0 with 2919 MB memory:  -> device: 0, name: Tesla T4, pci bus id: 0000:00:04.0\nE cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED\n"
 	start     = "Found device 0 with properties:\ntotalMemory: 14.76GiB freeMemory: 363.69MiB\nCreated TensorFlow device (/job:localhost/replica:0/task:0/device:GPU:0 with 52 MB memory)\n"
+	array     = `I log_memory.cc:35] __LOG_MEMORY__ MemoryLogTensorAllocation { step_id: 2 kernel_name: "_EagerConst" tensor { dtype: DT_FLOAT shape { dim { size: 153600000 } } allocation_description { requested_bytes: 614400000 allocated_bytes: 614400000 allocator_name: "GPU_0_bfc" allocation_id: 6 ptr: 1109438113536 } } }` + "\n"
 	killed    = "Memory cgroup out of memory: Killed process 4242 (python) total-vm:35462212kB, anon-rss:16512344kB\n"
 	placement = "Executing op MatMul in device /job:localhost/replica:0/task:0/device:GPU:0\nExecuting op Unique in device /job:localhost/replica:0/task:0/device:CPU:0\n" +
 		"Cannot assign a device for operation 'a/b': Could not satisfy explicit device specification '/device:GPU:0' because no supported kernel for GPU devices is available.\n"

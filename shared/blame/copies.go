@@ -20,6 +20,7 @@ type traffic struct {
 	begun       bool
 	out         reading.Copies
 	longest     event.StringID
+	arrays      map[repeated]int64 // how often, of copies to the device
 }
 
 func (t *traffic) add(e *event.Event) {
@@ -57,6 +58,12 @@ func (t *traffic) copied(b *event.Event, end int64) {
 	c := &t.out
 	c.Count++
 	c.Bytes += b.Size
+	if b.Stream == event.StreamH2D && b.Size >= leastInput {
+		k := repeated{b.Op, b.Size}
+		if _, ok := t.arrays[k]; ok || len(t.arrays) < maxRepeated {
+			t.arrays[k]++
+		}
+	}
 	if d := end - b.Time; d > c.LongestTime || c.Count == 1 {
 		c.LongestTime, c.LongestBytes, c.ToDevice, c.Pinned = d, b.Size, b.Stream == event.StreamH2D, b.Flags&event.Pinned != 0
 		t.longest = b.Op

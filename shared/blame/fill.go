@@ -139,4 +139,5 @@ func (r *Recorder) fill(x *reading.Reading, kind string) {
 	if kind == "" {
 		x.Copies = r.Copies()
 	}
+	r.input(x)
 }
