@@ -333,7 +333,10 @@ func (c *creation) cut(at, id int) error {
 			s.alone = lone.Limit
 		}
 	}
-	parts := int64(max(1, c.NumVirtualPerGPU))
+	parts := int64(1)
+	if len(c.Virtual) == 0 {
+		parts = int64(max(1, c.NumVirtualPerGPU))
+	}
 	s.budget.Limit /= parts
 	s.alone /= parts
 	for range parts {

@@ -47,6 +47,12 @@ func TestBudget(t *testing.T) {
 		{"unified", Options{Fraction: 1.5}, Memory{16384 * mib, free15000, 7}, nil, 24576 * mib, "", 0},
 		{"system memory", Options{SystemMemoryMiB: 1000}, Memory{16384 * mib, free15000, 7}, nil, 14000 * mib, "", 0},
 		{"system memory of more than free", Options{SystemMemoryMiB: 20000}, Memory{16384 * mib, free15000, 7}, nil, 13950 * mib, "20000", 0},
+		{"system memory overrides a fraction", Options{Fraction: 0.5, SystemMemoryMiB: 1000}, Memory{16384 * mib, free15000, 7}, nil, 14000 * mib, "", 0},
+		{"system memory of more than free leaves the fraction", Options{Fraction: 0.5, SystemMemoryMiB: 15001}, Memory{16384 * mib, free15000, 7}, nil, 8192 * mib, "15001", 0},
+		{"min sys memory overrides system memory", Options{SystemMemoryMiB: 1000}, Memory{16384 * mib, free15000, 7}, vars("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "3000"), 12000 * mib, "", 0},
+		{"min sys memory below 0", Options{}, Memory{16384 * mib, free15000, 7}, vars("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "-1"), 13950 * mib, "-1", 0},
+		{"unified memory without a fraction", Options{UseUnifiedMemory: true}, Memory{16384 * mib, free15000, 6}, nil, 14500 * mib, "", 0},
+		{"exactly the reserve free", Options{}, Memory{16384 * mib, 225 * mib, 7}, nil, 225 * mib, "", 0},
 		{"min sys memory", Options{Fraction: 0.1}, Memory{16384 * mib, free15000, 7}, vars("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "2000"), 13000 * mib, "", 0},
 		{"min sys memory unreadable", Options{Fraction: 0.5}, Memory{16384 * mib, free15000, 7}, vars("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "abc"), 8192 * mib, "abc", 0},
 		{"min sys memory 0", Options{}, Memory{16384 * mib, free15000, 7}, vars("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "0"), free15000, "", 0},
@@ -196,6 +202,16 @@ func TestNumVirtualDevicesPerGPUDividesTheLimit(t *testing.T) {
 	must(t, err)
 	if g := a.Of("GPU"); len(g) != 3 || g[0].Limit != 333 || g[2].Limit != 333 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// num_virtual_devices_per_gpu is for GPUs that nothing cuts: an empty entry
+// among virtual devices is one device.
+func TestNumVirtualDevicesPerGPUYieldsToVirtualDevices(t *testing.T) {
+	a, err := create(t, Options{NumVirtualPerGPU: 3, Virtual: []VirtualDevices{{Limits: []int64{mib, mib}}, {}}}, 2, nil)
+	must(t, err)
+	if g := a.Of("GPU"); len(g) != 3 || g[0].Limit != mib || g[2].Physical != 1 || g[2].Limit != 13950*mib {
+		t.Errorf("%v", g)
 	}
 }
 
