@@ -111,6 +111,7 @@ func init() {
 		"seq":       func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
 		"swap":      func(s *Session, _ func(int) string, _ string) { s.swap() },
 		"rerun":     func(s *Session, arg func(int) string, _ string) { s.begin(arg(1), arg(2) == "fresh") },
+		"window":    func(s *Session, _ func(int) string, _ string) { s.window() },
 		"sift":      func(s *Session, arg func(int) string, _ string) { s.sift(arg(1)) },
 		"sifting":   func(s *Session, _ func(int) string, _ string) { s.sifting() },
 		"drop-base": func(s *Session, _ func(int) string, _ string) { s.dropBase() },
