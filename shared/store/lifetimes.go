@@ -5,12 +5,15 @@ package store
 // Instants are numbers that only grow: counts of points, or times.
 //
 // Above the ends lies a tree of fan-out 64. A node knows which of its children
-// still have an open record, and once none has, the latest end below it, which
-// is simply the latest one told. So beginning and ending touch a single node,
-// but for the first and the last of the records open below it.
+// still have an open record, and once none has, the latest end below it. The
+// nodes of records that began or ended are only noted, and made anew when the
+// tree is looked at: while a file is read, once.
 type lifetimes[E uint32 | int64] struct {
 	end    vector[E] // 0 while open
 	levels []vector[reach[E]]
+	node   int      // 1 + the node of the lowest level that was noted last
+	stale  []int32  // nodes of the lowest level that were noted
+	noted  []uint64 // a bit for each node: it is among them
 }
 
 type reach[E uint32 | int64] struct {
@@ -26,78 +29,80 @@ const (
 // begin adds an open record.
 func (x *lifetimes[E]) begin() {
 	i := x.end.n
-	x.end.push(0)
-	if i&reachMask != 0 {
-		n := x.levels[0].at(i >> reachBits)
-		if n.open != 0 {
-			n.open |= 1 << (i & reachMask)
-			return
-		}
+	if i>>reachBits+1 != x.node {
+		x.turn(i >> reachBits)
 	}
-	x.beginFirst(i)
-}
-
-// beginFirst is begin for a record that is the only open one of its node.
-func (x *lifetimes[E]) beginFirst(i int) {
-	for l := 0; ; l++ {
-		if l == len(x.levels) {
-			if l > 0 && i == 0 {
-				return // a single node needs none above it
-			}
-			x.addLevel()
-		}
-		bit := uint64(1) << (i & reachMask)
-		i >>= reachBits
-		nodes := &x.levels[l]
-		if i == nodes.n {
-			nodes.push(reach[E]{})
-		}
-		n := nodes.at(i)
-		was := n.open
-		n.open |= bit
-		if was != 0 {
-			return
-		}
-	}
-}
-
-// addLevel puts a level above the top one, which just got its second node.
-func (x *lifetimes[E]) addLevel() {
-	l := len(x.levels)
-	x.levels = append(x.levels, vector[reach[E]]{})
-	if l == 0 {
-		return
-	}
-	first := x.levels[l-1].at(0)
-	n := reach[E]{last: first.last}
-	if first.open != 0 {
-		n.open = 1
-	}
-	x.levels[l].push(n)
+	x.end.n = i + 1 // a chunk is born with zeros
 }
 
 // finish ends record i at an instant of at least 1.
 func (x *lifetimes[E]) finish(i int, at E) {
 	*x.end.at(i) = at
-	n := x.levels[0].at(i >> reachBits)
-	if n.open &^= 1 << (i & reachMask); n.open == 0 {
-		x.closed(i>>reachBits, at)
+	if i>>reachBits+1 != x.node {
+		x.turn(i >> reachBits)
 	}
 }
 
-// closed tells the nodes above that node i of the lowest level has no open
-// record left.
-func (x *lifetimes[E]) closed(i int, at E) {
-	x.levels[0].at(i).last = at
-	for l := 1; l < len(x.levels); l++ {
-		bit := uint64(1) << (i & reachMask)
-		i >>= reachBits
-		n := x.levels[l].at(i)
-		if n.open &^= bit; n.open != 0 {
-			return
-		}
-		n.last = at
+// turn notes a node of the lowest level, and makes room for its records.
+func (x *lifetimes[E]) turn(node int) {
+	if node<<reachBits>>vectorBits == len(x.end.chunks) {
+		x.end.chunks = append(x.end.chunks, new([vectorLen]E))
 	}
+	x.node = node + 1
+	w, bit := node>>6, uint64(1)<<(node&63)
+	if w == len(x.noted) {
+		x.noted = append(x.noted, 0)
+	}
+	if x.noted[w]&bit == 0 {
+		x.noted[w] |= bit
+		x.stale = append(x.stale, int32(node))
+	}
+}
+
+// settle makes the nodes that were noted anew, which must be done before the
+// tree is looked at.
+func (x *lifetimes[E]) settle() {
+	for _, node := range x.stale {
+		x.noted[node>>6] &^= 1 << (node & 63)
+		x.renew(int(node))
+	}
+	x.stale, x.node = x.stale[:0], 0
+}
+
+// renew makes a node of the lowest level of its records, and tells those above.
+func (x *lifetimes[E]) renew(i int) {
+	from := i << reachBits
+	ends := x.end.chunks[from>>vectorBits][from&(vectorLen-1):]
+	var n reach[E]
+	for k, end := range ends[:min(reachMask+1, x.end.n-from)] {
+		if end == 0 {
+			n.open |= 1 << k
+		}
+		n.last = max(n.last, end)
+	}
+	if len(x.levels) == 0 {
+		x.levels = append(x.levels, vector[reach[E]]{})
+	}
+	*x.levels[0].reach(i) = n
+	for l := 1; x.levels[l-1].n > 1; l++ {
+		if l == len(x.levels) {
+			x.levels = append(x.levels, vector[reach[E]]{})
+			x.tell(l, 0) // the one that needed none above it
+		}
+		x.tell(l, i)
+		i >>= reachBits
+	}
+}
+
+// tell makes child i of level l known there.
+func (x *lifetimes[E]) tell(l, i int) {
+	child := x.levels[l-1].at(i)
+	n := x.levels[l].reach(i >> reachBits)
+	bit := uint64(1) << (i & reachMask)
+	if n.open &^= bit; child.open != 0 {
+		n.open |= bit
+	}
+	n.last = max(n.last, child.last)
 }
 
 // reaching appends the records [from,to) that are open or end after instant
@@ -106,6 +111,7 @@ func (x *lifetimes[E]) reaching(dst []int32, from, to int, at E, limit int) []in
 	if to-from < 2*reachMask {
 		return x.leaves(dst, from, to, at, limit)
 	}
+	x.settle()
 	return x.walk(dst, len(x.levels)-1, 0, from, to, at, limit)
 }
 
@@ -150,7 +156,8 @@ func (x *lifetimes[E]) leaves(dst []int32, from, to int, at E, limit int) []int3
 
 // bytes is the memory held, given the size of an end in bytes.
 func (x *lifetimes[E]) bytes(end int) int64 {
-	n := x.end.bytes(end)
+	x.settle()
+	n := x.end.bytes(end) + 4*int64(cap(x.stale)) + 8*int64(cap(x.noted))
 	for i := range x.levels {
 		n += x.levels[i].bytes(16)
 	}

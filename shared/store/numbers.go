@@ -24,11 +24,14 @@ func (e *extent) merge(o *extent) {
 
 // numbers is a step function of time: points with a value each, and a pyramid
 // of extents above them. Level l has a node for each full run of 16^(l+1)
-// points and none for the rest, so nodes never change once they are there.
+// points and none for the rest, so nodes never change once they are there. They
+// are made for many points at once: before a chunk of points is packed, and
+// before the pyramid is looked at.
 type numbers struct {
 	rows
 	levels []vector[extent]
 	tail   []extent // for each level the node above it that is being filled
+	leaves int      // nodes of the lowest level
 }
 
 // The columns of numbers; extra is its owner's.
@@ -46,26 +49,43 @@ func (s *numbers) value(i int) int64 { return s.at(valueCol, i) }
 func (s *numbers) extra(i int) int64 { return s.at(extraCol, i) }
 
 func (s *numbers) push(t, v, extra int64) {
-	k := s.add()
-	o := s.open[k:]
-	_ = o[extraCol*s.stride]
-	o[timeCol*s.stride], o[valueCol*s.stride], o[extraCol*s.stride] = t, v, extra
-	if s.n&(fanout-1) == 0 {
-		s.leaf(s.open[valueCol*s.stride+k+1-fanout:][:fanout])
+	if s.k == s.stride {
+		s.more()
+	}
+	o, k := s.open, s.k
+	s.k++
+	s.n++
+	_ = o[k+extraCol*s.stride]
+	o[k+timeCol*s.stride], o[k+valueCol*s.stride], o[k+extraCol*s.stride] = t, v, extra
+}
+
+// more makes room for a point.
+func (s *numbers) more() {
+	s.settle()
+	s.grow()
+}
+
+// settle makes the nodes that are missing. Their points lie open, as points are
+// packed after it only.
+func (s *numbers) settle() {
+	for ; (s.leaves+1)<<fanoutBits <= s.n; s.leaves++ {
+		i := s.leaves << fanoutBits
+		k := i - (s.n - s.k)
+		s.leaf(i, (*[fanout]int64)(s.open[valueCol*s.stride+k:]))
 	}
 }
 
-// leaf puts the extent of a full run of points, the last ones, into the
+// leaf puts the extent of a full run of points, from point i on, into the
 // pyramid.
-func (s *numbers) leaf(v []int64) {
-	i := s.n - fanout
-	e := extent{v[0], v[0], uint32(i)}
-	for k, x := range v {
-		e.lo = min(e.lo, x)
-		if x > e.hi {
-			e.hi, e.at = x, uint32(i+k)
-		}
+func (s *numbers) leaf(i int, v *[fanout]int64) {
+	// Without a loop: in WebAssembly its turns cost more than what is done in it.
+	lo := min(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15])
+	hi := max(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15])
+	at := 0
+	for v[at&(fanout-1)] != hi {
+		at++
 	}
+	e := extent{lo, hi, uint32(i + at)}
 	for l := 0; ; l++ {
 		if l == len(s.levels) {
 			s.levels = append(s.levels, vector[extent]{})
@@ -96,6 +116,7 @@ func (s *numbers) extent(a, b int) extent {
 		s.points(&e, a, b)
 		return e
 	}
+	s.settle()
 	s.points(&e, a, lo<<fanoutBits)
 	s.points(&e, hi<<fanoutBits, b)
 	for l := range s.levels {
@@ -153,6 +174,7 @@ func (s *numbers) highest(t0, t1 int64) int64 {
 }
 
 func (s *numbers) bytes() int64 {
+	s.settle()
 	n := s.rows.bytes()
 	for i := range s.levels {
 		n += s.levels[i].bytes(extentBytes)

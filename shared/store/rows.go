@@ -97,11 +97,16 @@ func (t *rows) seal() {
 func (p *packed) measure(v *[chunkLen]int64) {
 	lo, hi, first := v[0], v[0], v[0]
 	var set uint64
-	for _, x := range v {
-		lo, hi = min(lo, x), max(hi, x)
+	// Eight at a time: in WebAssembly the turn of a loop costs more than what is
+	// done in it.
+	for i := 0; i < chunkLen; i += 8 {
+		x := (*[8]int64)(v[i:])
+		lo = min(lo, x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7])
+		hi = max(hi, x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7])
 		// All values leave the same rest by a power of two exactly when their
 		// distances from any one of them leave none.
-		set |= uint64(x - first)
+		set |= uint64(x[0]-first) | uint64(x[1]-first) | uint64(x[2]-first) | uint64(x[3]-first) |
+			uint64(x[4]-first) | uint64(x[5]-first) | uint64(x[6]-first) | uint64(x[7]-first)
 	}
 	p.base = lo
 	if set == 0 {
@@ -122,19 +127,28 @@ func (p *packed) fill(data []byte, v *[chunkLen]int64) {
 	switch w {
 	case 0:
 	case 1:
-		d := (*[chunkLen]byte)(data)
-		for i, x := range v {
-			d[i] = byte(uint64(x-base) >> shift)
+		for i := 0; i < chunkLen; i += 8 {
+			x, d := (*[8]int64)(v[i:]), data[i:]
+			// Eight values of a byte are one of eight.
+			binary.LittleEndian.PutUint64(d, uint64(x[0]-base)>>shift|uint64(x[1]-base)>>shift<<8|
+				uint64(x[2]-base)>>shift<<16|uint64(x[3]-base)>>shift<<24|
+				uint64(x[4]-base)>>shift<<32|uint64(x[5]-base)>>shift<<40|
+				uint64(x[6]-base)>>shift<<48|uint64(x[7]-base)>>shift<<56)
 		}
 	case 2:
-		d := (*[2 * chunkLen]byte)(data)
-		for i, x := range v {
-			binary.LittleEndian.PutUint16(d[2*i:2*i+2], uint16(uint64(x-base)>>shift))
+		for i := 0; i < chunkLen; i += 4 {
+			x, d := (*[4]int64)(v[i:]), data[2*i:]
+			binary.LittleEndian.PutUint64(d, uint64(x[0]-base)>>shift|uint64(x[1]-base)>>shift<<16|
+				uint64(x[2]-base)>>shift<<32|uint64(x[3]-base)>>shift<<48)
 		}
 	default:
-		for _, x := range v {
-			binary.LittleEndian.PutUint64(data, uint64(x-base)>>shift)
-			data = data[w:]
+		// The last of four may spill over by seven bytes.
+		for i := 0; i < chunkLen; i += 4 {
+			x, d := (*[4]int64)(v[i:]), data[i*w:][:3*w+8]
+			binary.LittleEndian.PutUint64(d, uint64(x[0]-base)>>shift)
+			binary.LittleEndian.PutUint64(d[w:], uint64(x[1]-base)>>shift)
+			binary.LittleEndian.PutUint64(d[2*w:], uint64(x[2]-base)>>shift)
+			binary.LittleEndian.PutUint64(d[3*w:], uint64(x[3]-base)>>shift)
 		}
 	}
 }
