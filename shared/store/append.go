@@ -28,7 +28,7 @@ func (t *Timeline) Append(events []event.Event) {
 		case event.OpBegin:
 			ok = t.beginOp(e)
 		case event.OpEnd:
-			ok = t.finish(e, e.ID)
+			ok = t.endOp(e)
 		default:
 			ok = t.take(e)
 		}
@@ -95,7 +95,9 @@ func (t *Timeline) take(e *event.Event) bool {
 		return t.begin(e, StageTrack, 0, e.ID, 0)
 	case event.StepEnd:
 		return t.finish(e, uint64(uint32(e.Step)))
-	case event.OpEnd, event.TransferEnd, event.StallEnd, event.StageEnd:
+	case event.OpEnd:
+		return t.endOp(e)
+	case event.TransferEnd, event.StallEnd, event.StageEnd:
 		return t.finish(e, e.ID)
 	case event.QueueDepth:
 		t.number(e, QueueSeries)
@@ -217,6 +219,12 @@ func (t *Timeline) begin(e *event.Event, kind TrackKind, peer event.DeviceID, id
 	case StallTrack:
 		s = 0
 	}
+	k := t.track(e, kind, d, peer, s)
+	return !t.open[e.Kind].put(id, uint64(k.Index)<<32|uint64(k.start(e, class)))
+}
+
+// track is the track of an event, made when it is new.
+func (t *Timeline) track(e *event.Event, kind TrackKind, d, peer event.DeviceID, s event.StreamID) *Track {
 	key := trackKey(kind, d, peer, s, e.Op)
 	i, ok := t.trackIx.get(key)
 	if !ok {
@@ -228,18 +236,64 @@ func (t *Timeline) begin(e *event.Event, kind TrackKind, peer event.DeviceID, id
 		}
 		t.tracks = append(t.tracks, tr)
 	}
-	return !t.open[e.Kind].put(id, i<<32|uint64(t.tracks[i].start(e, class)))
+	return t.tracks[i]
 }
+
+// runningOp is an op that has not ended. Few run at a time and their ids follow
+// each other, so that those begun last are found by the low bits of their ids,
+// without the table of those open.
+type runningOp struct {
+	track *Track // nil: none
+	id    uint64
+	span  int
+	begin int64
+	class uint8
+}
+
+const runningOps = 16
 
 // beginOp is begin for an op, whose track most often is that of the op before.
 func (t *Timeline) beginOp(e *event.Event) bool {
-	if k := t.lastOps; k != nil && k.Device == e.Device && k.Stream == e.Stream {
-		return !t.open[event.OpBegin].put(e.ID, uint64(k.Index)<<32|uint64(k.start(e, uint8(e.Category))))
+	k := t.lastOps
+	if k == nil || k.Device != e.Device || k.Stream != e.Stream {
+		k = t.track(e, OpTrack, e.Device, 0, e.Stream)
+		t.lastOps = k
 	}
-	ok := t.begin(e, OpTrack, 0, e.ID, uint8(e.Category))
-	i, _ := t.trackIx.get(trackKey(OpTrack, e.Device, 0, e.Stream, 0))
-	t.lastOps = t.tracks[i]
-	return ok
+	again := false
+	o := &t.running[e.ID%runningOps]
+	if o.track != nil || t.open[event.OpBegin].n > 0 {
+		again = t.makeWay(o, e.ID)
+	}
+	o.track, o.id, o.span, o.begin, o.class = k, e.ID, k.spans.n, e.Time, uint8(e.Category)
+	if o.class >= NumClasses {
+		o.class = 0
+	}
+	k.start(e, o.class)
+	return !again
+}
+
+// makeWay puts an op into the table of those open, so that another one may take
+// its place; it reports whether that has the id of one that is open.
+func (t *Timeline) makeWay(o *runningOp, id uint64) (again bool) {
+	open := &t.open[event.OpBegin]
+	if o.track != nil {
+		if o.id == id {
+			return true
+		}
+		open.put(o.id, uint64(o.track.Index)<<32|uint64(o.span))
+	}
+	_, again = open.take(id)
+	return again
+}
+
+// endOp is finish for an op.
+func (t *Timeline) endOp(e *event.Event) bool {
+	if o := &t.running[e.ID%runningOps]; o.track != nil && o.id == e.ID {
+		o.track.ends(o.span, int(o.class), o.begin, e.Time)
+		o.track = nil
+		return true
+	}
+	return t.finish(e, e.ID)
 }
 
 // finish ends the span that the kind before this one began.

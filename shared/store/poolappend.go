@@ -53,15 +53,25 @@ type block struct {
 // alloc adds a block; it reports false when one was live at its address, which
 // is then taken as freed: its free was lost.
 func (p *Pool) alloc(e *event.Event) bool {
-	place := p.place()
+	var place int
+	if n := len(p.vacant); n > 0 {
+		place = int(p.vacant[n-1])
+		p.vacant = p.vacant[:n-1]
+	} else {
+		place = p.blocks.n
+		p.blocks.push(held{})
+	}
 	old, again := p.live.swap(e.Address, uint64(place))
 	if again {
 		p.end(old, e.Time)
 	}
 	h := p.blocks.at(place)
 	b := &h.block
-	*b = block{size: e.Size, waste: e.Size - e.Requested}
-	region := p.findRegion(e)
+	b.size, b.waste, b.placed = e.Size, e.Size-e.Requested, 0
+	region := p.lastReg
+	if region < 0 || !p.regions[region].holds(e.Address) {
+		region = p.findRegion(e)
+	}
 	if region >= 0 {
 		r := &p.regions[region]
 		at := int64(e.Address - r.Address)
@@ -69,9 +79,7 @@ func (p *Pool) alloc(e *event.Event) bool {
 	}
 	i := p.addAlloc(e, region, b, false)
 	h.alloc = int32(i)
-	p.mark()
-	p.account(b, 1)
-	p.point(e.Time, i, didAlloc)
+	p.change(b, 1, e.Time, i, didAlloc)
 	return !again
 }
 
@@ -97,17 +105,6 @@ func (p *Pool) addAlloc(e *event.Event, region int32, b *block, forwarded bool) 
 	return i
 }
 
-// place is a free place in blocks.
-func (p *Pool) place() int {
-	if n := len(p.vacant); n > 0 {
-		k := p.vacant[n-1]
-		p.vacant = p.vacant[:n-1]
-		return int(k)
-	}
-	p.blocks.push(held{})
-	return p.blocks.n - 1
-}
-
 // held is a live block and the index of its record.
 type held struct {
 	block
@@ -127,10 +124,15 @@ func (p *Pool) free(e *event.Event) bool {
 func (p *Pool) end(k uint64, at int64) {
 	h := p.blocks.at(int(k))
 	p.vacant = append(p.vacant, int32(k))
-	p.mark()
-	p.account(&h.block, -1)
 	p.lives.finish(int(h.alloc), uint32(p.inUse.n+1))
-	p.point(at, int(h.alloc), didFree)
+	p.change(&h.block, -1, at, int(h.alloc), didFree)
+}
+
+// change counts a block in (sign 1) or out, as a point of its own.
+func (p *Pool) change(b *block, sign, at int64, what, did int) {
+	p.mark()
+	p.account(b, sign)
+	p.point(at, what, did)
 }
 
 // forward ends the block at the event's address and begins another in its

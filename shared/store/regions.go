@@ -23,11 +23,8 @@ const (
 )
 
 // findRegion is the region that holds the event's address now, made up when no
-// event told of one, or -1.
+// event told of one, or -1. Most often that is lastReg, which is asked before.
 func (p *Pool) findRegion(e *event.Event) int32 {
-	if p.lastReg >= 0 && p.regions[p.lastReg].holds(e.Address) {
-		return p.lastReg
-	}
 	k := p.activeAfter(e.Address)
 	if k > 0 {
 		if r := p.active[k-1]; p.regions[r].holds(e.Address) {

@@ -60,6 +60,7 @@ type fill struct {
 	high int64          // at most, in the tile's time
 	top  int64          // the most that one category had in it
 	by   uint8          // which one
+	some uint16         // a bit for each category that ever had a byte in it
 	cat  [numCats]int64 // bytes in use by category
 }
 
@@ -69,7 +70,8 @@ func (f *fill) settle() bool {
 	if f.now == 0 {
 		best = 0
 	} else {
-		for c := 1; c < numCats; c++ {
+		for some := f.some &^ 1; some != 0; some &= some - 1 {
+			c := bits.TrailingZeros16(some) & (numCats - 1)
 			if n := f.cat[c]; n > best {
 				best, by = n, c
 			}
@@ -106,6 +108,7 @@ func (f *fill) join(o *fill) {
 	if o.top > f.top {
 		f.top, f.by = o.top, o.by
 	}
+	f.some |= o.some
 	for c, n := range o.cat {
 		f.cat[c] += n
 	}
@@ -113,47 +116,49 @@ func (f *fill) join(o *fill) {
 
 // add counts a block at a place of the layout in, or out with sign -1.
 func (t *tiles) add(off, size int64, c int, sign int64) {
-	s := t.shift
+	s := t.shift & 63
 	first, end := off>>s, off+size
 	last := (end - 1) >> s
-	if size <= 0 || last >= Cells {
+	if size <= 0 || last >= Cells || first < 0 {
 		return
 	}
-	if first == last {
-		t.cell(int(first), c, sign*size)
-		return
-	}
-	t.cell(int(first), c, sign*((first+1)<<s-off))
-	for i := first + 1; i < last; i++ {
-		t.cell(int(i), c, sign<<s)
-	}
-	t.cell(int(last), c, sign*(end-last<<s))
-}
-
-func (t *tiles) cell(i, c int, n int64) {
-	t.dirty[i>>6] |= 1 << (i & 63)
-	f := &t.cells[i]
-	f.now += n
-	f.cat[c] += n
-	f.high = max(f.high, f.now)
-	if f.cat[c] > f.top {
-		f.top, f.by = f.cat[c], uint8(c)
+	c &= numCats - 1
+	for i := first; ; i++ {
+		// What of the block lies in the cell.
+		n := min(end, (i+1)<<s) - max(off, i<<s)
+		t.dirty[i>>6&(Cells/64-1)] |= 1 << (i & 63)
+		f := &t.cells[i&(Cells-1)]
+		f.now += sign * n
+		f.high = max(f.high, f.now)
+		f.some |= 1 << c
+		in := f.cat[c] + sign*n
+		f.cat[c] = in
+		if in > f.top {
+			f.top, f.by = in, uint8(c)
+		}
+		if i == last {
+			return
+		}
 	}
 }
 
 // close ends the open tile and begins the next one.
 func (t *tiles) close() {
-	t.refresh()
-	t.store(0, &t.last)
+	t.last.Shift = t.shift
 	for w, set := range t.dirty {
+		left := set
 		for ; set != 0; set &= set - 1 {
-			i := w<<6 + bits.TrailingZeros64(set)
+			k := bits.TrailingZeros64(set)
+			i := w<<6 + k
+			t.last.Cell[i] = t.encode(i)
 			// A cell whose next tile begins as this one ends is clean.
 			if !t.cells[i].settle() {
-				t.dirty[w] &^= 1 << (i & 63)
+				left &^= 1 << k
 			}
 		}
+		t.dirty[w] = left
 	}
+	t.store(0, &t.last)
 }
 
 // refresh brings last up to date with the open tile.

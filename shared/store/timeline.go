@@ -38,6 +38,7 @@ type Timeline struct {
 	// Of the last event that had one: most follow each other.
 	lastPool *Pool
 	lastOps  *Track
+	running  [runningOps]runningOp
 }
 
 // New returns an empty timeline whose string ids are those of strings, which the

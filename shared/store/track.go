@@ -186,13 +186,18 @@ func (t *Track) start(e *event.Event, class uint8) int {
 }
 
 func (t *Track) finish(i int, at int64) {
-	// Ends are kept as one more than the time, for 0 means open.
-	t.lives.finish(i, at+1)
 	c := t.class(i)
-	t.busy.add(i, c, at-t.spans.at(beginCol, i))
+	t.ends(i, c, t.spans.at(beginCol, i), at)
 	if t.hasValue() {
 		t.values.add(i, c, t.spans.at(spanValueCol, i))
 	}
+}
+
+// ends notes the end of a span of a class that began at a time.
+func (t *Track) ends(i, class int, begin, at int64) {
+	// Ends are kept as one more than the time, for 0 means open.
+	t.lives.finish(i, at+1)
+	t.busy.add(i, class, at-begin)
 }
 
 func (t *Track) hasValue() bool { return t.Kind == TransferTrack || t.Kind == StageTrack }
