@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,9 +26,13 @@ import (
 // returns it with its address.
 func serveHere(t *testing.T) (*inprocess.Agent, string) {
 	t.Helper()
-	a, err := inprocess.New(inprocess.Options{
-		Page: ui.Handler(ui.Options{Agent: true}), Data: t.TempDir(), Log: func(line string) { t.Log(line) },
-	})
+	return serveWith(t, ui.Handler(ui.Options{Agent: true}))
+}
+
+// serveWith does so with another page.
+func serveWith(t *testing.T, page http.Handler) (*inprocess.Agent, string) {
+	t.Helper()
+	a, err := inprocess.New(inprocess.Options{Page: page, Data: t.TempDir(), Log: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,26 +85,21 @@ func (p *paced) Emit(e *event.Event) {
 	}
 }
 
-// watchPictures makes the page write down when it showed which time.
+// watchPictures makes the page write down when its worker had drawn which time.
 const watchPictures = `(() => {
 	globalThis.shown = [];
 	tideline.engine.addEventListener("drawn", ({ detail }) => {
-		if (detail.name === "main") shown.push([performance.timeOrigin + performance.now(), detail.t1, detail.rects]);
+		if (detail.name === "main") shown.push([detail.at, detail.through, detail.rects]);
 	});
 	return true;
 })()`
 
 // TestLiveStream lets the page follow a run of 200,000 events a second. It
-// must hold every one of them at the end. TIDELINE_LIVE_SECONDS lengthens it.
+// must hold every one of them at the end. TIDELINE_LIVE_SECONDS lengthens it. The
+// debugger slows the stream: TestEventToPixel tells how late a picture is.
 func TestLiveStream(t *testing.T) {
 	const perSecond = 200_000
-	seconds := 3
-	if s := os.Getenv("TIDELINE_LIVE_SECONDS"); s != "" {
-		var err error
-		if seconds, err = strconv.Atoi(s); err != nil {
-			t.Fatalf("TIDELINE_LIVE_SECONDS is %q, not a number", s)
-		}
-	}
+	seconds := number(t, "TIDELINE_LIVE_SECONDS", 3)
 	a, url := serveHere(t)
 	p := openPage(t, 1280, 800)
 	p.open(url)
@@ -138,7 +138,8 @@ func TestLiveStream(t *testing.T) {
 		n, took.Seconds(), len(shown), at(late, 50), at(late, 95), late[len(late)-1])
 }
 
-// lateness is how long after its emission each sample was first in a picture,
+// lateness is how long after its emission each sample was first in a picture, of
+// which shown has when it was there and the time it reached,
 // ascending. Pictures are in order of time, and so are samples.
 func lateness(samples []emitted, shown [][3]float64, end time.Time) []time.Duration {
 	var late []time.Duration
@@ -162,13 +163,7 @@ func at(sorted []time.Duration, percent int) time.Duration {
 // TestOpenFile opens a large file and looks at how long that takes.
 // TIDELINE_OPEN_EVENTS sets how many events it has.
 func TestOpenFile(t *testing.T) {
-	want := 100_000
-	if s := os.Getenv("TIDELINE_OPEN_EVENTS"); s != "" {
-		var err error
-		if want, err = strconv.Atoi(s); err != nil {
-			t.Fatalf("TIDELINE_OPEN_EVENTS is %q, not a number", s)
-		}
-	}
+	want := number(t, "TIDELINE_OPEN_EVENTS", 100_000)
 	path := filepath.Join(t.TempDir(), "made-up.tideline")
 	var b bytes.Buffer
 	w := timeline.NewWriter(&b, timeline.Options{})

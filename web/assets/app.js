@@ -30,6 +30,7 @@ class App {
   view = null; // {t0, t1} in nanoseconds
   span = { t0: 0, t1: 1 }; // of the timeline
   home = 0; // where the first view begins
+  window = null; // {t0, t1} in which a run that goes on is followed: it ends a little after now
   hover = null;
   cursor = null;
   selection = null;
@@ -202,8 +203,9 @@ class App {
 
   // --- what the module tells
 
-  grown({ status, heap }) {
+  grown({ status, window, heap }) {
     this.heap = heap;
+    this.window = window;
     const [current, base] = status.slots;
     if (!current) return;
     const first = !this.current || this.current.serial !== current.serial;
@@ -252,7 +254,15 @@ class App {
   // startView is the first view, without the emptiness before the accelerator's
   // first work, until everything is asked for.
   startView() {
-    return { t0: this.everything ? this.span.t0 : this.home, t1: this.span.t1 };
+    const { t0, t1 } = this.live && this.current?.origin === "live" && this.window?.t1 ? this.window : { t0: this.home, t1: this.span.t1 };
+    return { t0: this.everything ? this.span.t0 : t0, t1 };
+  }
+
+  // followed says how the worker is to follow the run on screen by itself: from
+  // the home of its view, from its beginning, or not.
+  get followed() {
+    if (!this.live || !this.follow || this.current?.origin !== "live" || !this.whole()) return "";
+    return this.everything ? "all" : "home";
   }
 
   facts() {
@@ -316,7 +326,12 @@ class App {
     $("show-knobs").setAttribute("aria-expanded", on);
   }
 
-  #drawn() {
+  #drawn({ follow, t0, t1 }) {
+    // The worker knows first when a followed run has outgrown its window.
+    if (follow && follow === this.followed && (t0 !== this.view.t0 || t1 !== this.view.t1)) {
+      this.view = { t0, t1 };
+      this.lanes.overlay();
+    }
     // Measured from the file's bytes to the whole picture, for the tests.
     if (this.openedAt && !this.live) {
       this.firstPictureMs = performance.now() - this.openedAt;

@@ -51,6 +51,7 @@ export class Engine extends EventTarget {
           list.push(ms);
           if (list.length > 4000) list.splice(0, 2000);
         }
+        if (msg.unasked) break; // the worker follows a run by itself
         const d = this.#drawing.get(msg.name);
         const next = d?.next ?? (msg.more ? d?.wish : null);
         this.#drawing.delete(msg.name);

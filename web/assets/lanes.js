@@ -168,7 +168,7 @@ export class Lanes {
     if (!view || !this.width || !this.offered) return;
     engine.draw({
       name: "main", picture: 0, w: this.width * this.dpr, h: this.height * this.dpr, dpr: this.dpr,
-      t0: view.t0, t1: view.t1, theme,
+      t0: view.t0, t1: view.t1, theme, follow: this.app.followed,
     });
     if (!all) return;
     const r = this.minimap.getBoundingClientRect();
@@ -241,7 +241,7 @@ export class Lanes {
     const whole = span.t1 - span.t0 || 1;
     const left = this.overviewShare(view.t0);
     brush.style.left = `${left * 100}%`;
-    brush.style.width = `${(this.overviewShare(view.t1) - left) * 100}%`;
+    brush.style.width = `${(Math.min(this.overviewShare(view.t1), 1) - left) * 100}%`;
     brush.setAttribute("aria-valuenow", Math.round(((view.t0 + view.t1) / 2 - span.t0) / whole * 100));
     brush.setAttribute("aria-valuetext", `${nanos(view.t0)} to ${nanos(view.t1)}`);
     const out = $("span");

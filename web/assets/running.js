@@ -159,12 +159,14 @@ export const running = {
         return this.toast(`The connection broke; trying again in ${(s.wait / 1000).toFixed(1)} s.`);
       case "end":
       case "failed":
-      case "lost":
+      case "lost": {
+        const whole = this.whole();
         this.live = false;
         this.blob = s.blob;
         this.setRunning(false);
         if (s.state !== "end") this.toast(`The stream ended early: ${s.reason}`, true);
         if (this.current) {
+          if (whole) this.view = this.startView(); // it ends with the run
           this.facts();
           this.redraw(true);
           await this.settings().catch(() => {});
@@ -173,6 +175,7 @@ export const running = {
         }
         await this.listRuns();
         this.tables();
+      }
     }
   },
 

@@ -37,7 +37,7 @@ export const viewing = {
 
   // fit goes back to the first view, and from there to everything.
   fit() {
-    this.everything = this.view?.t0 === this.home && this.view.t1 === this.span.t1;
+    this.everything = !this.everything && this.whole() && this.view.t0 > this.span.t0;
     this.show(this.startView().t0, this.span.t1);
   },
 

@@ -41,9 +41,9 @@ function feed(slot, bytes) {
 const grownPause = 40; // milliseconds
 let grownAt = 0;
 let grownLater = 0;
-function grown(force) {
+function grown(force, pause = grownPause) {
   const now = performance.now();
-  const wait = grownAt + grownPause - now;
+  const wait = grownAt + pause - now;
   if (!force && wait > 0) {
     grownLater ||= setTimeout(() => m && grown(true), wait);
     return;
@@ -51,8 +51,64 @@ function grown(force) {
   clearTimeout(grownLater);
   grownLater = 0;
   grownAt = now;
-  post({ t: "grown", status: ask("status"), heap: m.call.mem.buffer.byteLength });
+  post({ t: "grown", status: ask("status"), window: ask("window"), heap: m.call.mem.buffer.byteLength });
   sift();
+}
+
+// Lanes that follow a run are painted here as soon as there is more of it, once
+// a frame, and not by way of the page: its thread may have other things to do.
+// It hears how the run stands less often.
+const followPause = 100; // milliseconds
+const nextFrame = self.requestAnimationFrame?.bind(self) ?? ((f) => setTimeout(f, 16));
+let followed = null; // the page's wish for such a picture
+let following = false; // a frame is asked for
+function follow() {
+  if (!followed || following) return;
+  following = true;
+  nextFrame(() => {
+    following = false;
+    if (!m || !followed) return;
+    try {
+      if (paint(followed, true)) follow();
+    } catch (e) {
+      post({ t: "failed", name: followed.name, command: "draw", error: e.message });
+    }
+  });
+}
+
+// paint draws one picture and puts only what changed on its canvas. It reports
+// whether the module kept to its time and left the rest for the next draw. What
+// follows a run shows it up to now, whatever the page knew when it wished.
+function paint({ name, picture, w, h, dpr, t0, t1, theme, follow }, unasked = false) {
+  const c = canvases[name];
+  const start = performance.now();
+  let rects = 0;
+  let more = false;
+  let through = t1; // the newest moment in the picture
+  if (follow) {
+    const now = ask("window");
+    if (now.t1) ({ t0, t1, last: through } = follow === "all" ? { ...now, t0: now.first } : now);
+  }
+  let drawn = start;
+  if (c && w > 0 && h > 0) {
+    if (c.canvas.width !== w || c.canvas.height !== h) {
+      c.canvas.width = w;
+      c.canvas.height = h;
+      m.call.tl_invalidate(picture);
+    }
+    rects = m.call.tl_draw(picture, w, h, dpr, t0, t1, theme);
+    more = m.call.tl_pending(picture) !== 0;
+    drawn = performance.now();
+    if (rects > 0) {
+      const pixels = new Uint8ClampedArray(m.call.mem.buffer, m.call.tl_pixels(picture), w * h * 4);
+      const image = new ImageData(pixels, w, h);
+      const r = new Int32Array(m.call.mem.buffer, m.call.tl_answer(), rects * 4).slice();
+      for (let i = 0; i < rects; i++) c.context.putImageData(image, 0, 0, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
+    }
+  }
+  const end = performance.now();
+  post({ t: "drawn", name, t0, t1, through, follow, unasked, rects, more, ms: end - start, own: drawn - start, at: performance.timeOrigin + end });
+  return more;
 }
 
 // sift goes on with the filter, a few milliseconds at a time between other
@@ -82,30 +138,9 @@ const commands = {
     canvases[name] = { canvas, context: canvas.getContext("2d", { alpha: false, willReadFrequently: true }) };
   },
 
-  // draw paints one picture and puts only what changed on its canvas.
-  draw({ name, picture, w, h, dpr, t0, t1, theme }) {
-    const c = canvases[name];
-    const start = performance.now();
-    let rects = 0;
-    let more = false; // the module kept to its time: the rest is for the next draw
-    let drawn = start;
-    if (c && w > 0 && h > 0) {
-      if (c.canvas.width !== w || c.canvas.height !== h) {
-        c.canvas.width = w;
-        c.canvas.height = h;
-        m.call.tl_invalidate(picture);
-      }
-      rects = m.call.tl_draw(picture, w, h, dpr, t0, t1, theme);
-      more = m.call.tl_pending(picture) !== 0;
-      drawn = performance.now();
-      if (rects > 0) {
-        const pixels = new Uint8ClampedArray(m.call.mem.buffer, m.call.tl_pixels(picture), w * h * 4);
-        const image = new ImageData(pixels, w, h);
-        const r = new Int32Array(m.call.mem.buffer, m.call.tl_answer(), rects * 4).slice();
-        for (let i = 0; i < rects; i++) c.context.putImageData(image, 0, 0, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
-      }
-    }
-    post({ t: "drawn", name, t0, t1, rects, more, ms: performance.now() - start, own: drawn - start });
+  draw(wish) {
+    if (wish.name === "main") followed = wish.follow ? wish : null;
+    paint(wish);
   },
 
   ask({ id, command }) {
@@ -172,6 +207,7 @@ const commands = {
 
   stream({ id, slot, url, name }) {
     stream?.close();
+    followed = null;
     stream = new Stream(id, slot, url, name);
   },
 
@@ -244,7 +280,8 @@ class Stream {
       this.send({ type: "credit", credit: this.taken });
       this.taken = 0;
     }
-    grown();
+    follow();
+    grown(false, followPause);
   }
 
   control(message) {
@@ -264,6 +301,7 @@ class Stream {
     this.over = true;
     this.send({ type: "bye" });
     this.socket.close(1000);
+    followed = null;
     if (m) {
       ask(`finish\t${this.slot}`);
       grown(true);
