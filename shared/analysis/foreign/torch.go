@@ -24,8 +24,10 @@ func Torch(rep *torchlog.Report) []*reading.Reading {
 	if rep.Stats != nil && len(rep.Summaries) == 0 {
 		out = append(out, torchStats(rep.Stats))
 	}
-	if rep.Bare > 0 && len(out) == 0 {
-		out = append(out, torchBare(rep.Bare))
+	if len(out) == 0 {
+		for _, x := range rep.Refusals {
+			out = append(out, torchRefusal(x))
+		}
 	}
 	return out
 }
@@ -154,6 +156,7 @@ func torchMessage(m *torchlog.Message) *reading.Reading {
 	size(f, "this_process", s.this)
 	f.IntIf("this_process_id", s.self, s.self >= 0)
 	size(f, "private_pools", m.Private)
+	size(f, "other_allocations", m.Other)
 	processFacts(f, s)
 	s.derived(f)
 	f.Set("ledger", reading.Ledger(s.ledger()))
@@ -239,6 +242,10 @@ func torchVariant(m *torchlog.Message) string {
 		return "cudaMallocAsync backend, multi-line table"
 	case m.Form == torchlog.MPS:
 		return "MPS backend"
+	case m.Form == torchlog.Host:
+		return "the host's allocator"
+	case m.Form == torchlog.Parenthesised && !m.Free.Known && !m.Cut:
+		s = "parenthesised, without what is free"
 	case m.Form == torchlog.Parenthesised && m.Cached:
 		s = "before 1.4 parenthesised"
 	case m.Form == torchlog.Parenthesised && m.MaxSplit:
@@ -252,11 +259,11 @@ func torchVariant(m *torchlog.Message) string {
 	default:
 		s = "request only"
 	}
-	switch n := len(m.Processes); {
-	case n > 0 && m.Private.Known:
-		s += fmt.Sprintf(" with %d process sentences and private pools", n+1)
-	case n > 0:
-		s += fmt.Sprintf(" with %d process sentences", n+1)
+	switch n := m.Sentences; {
+	case n > 1 && m.Private.Known:
+		s += fmt.Sprintf(" with %d process sentences and private pools", n)
+	case n > 1:
+		s += fmt.Sprintf(" with %d process sentences", n)
 	case m.Private.Known:
 		s += " with private pools"
 	}

@@ -26,11 +26,15 @@ func (s *torchState) verdict() analysis.Verdict {
 	if v, ok := s.impossible(); ok {
 		return v
 	}
-	if m.Form == torchlog.MPS {
-		if m.Cut {
-			return analysis.UndeterminedTruncated
-		}
-		return analysis.Full
+	switch {
+	case m.Form == torchlog.MPS:
+		return s.mpsVerdict()
+	case m.Form == torchlog.Host:
+		return analysis.UndeterminedNoState
+	case m.Block.Known && m.Requested.Known && s.request > m.Block.Bytes():
+		return analysis.LimitTooLow
+	case m.Form == torchlog.Parenthesised && !m.Free.Known && !m.Cut:
+		return s.withoutFree()
 	}
 	known := m.Capacity.Known && m.Free.Known && m.Allocated.Known && m.Requested.Known && s.reserved.Known
 	if !known {
@@ -46,12 +50,34 @@ func (s *torchState) verdict() analysis.Verdict {
 	switch {
 	case s.heldByOthers(limit):
 		return analysis.OtherProcess
-	case s.free >= s.request && s.reserved.Bytes()+s.request <= limit:
+	case s.free >= s.request && !s.mayNotGrow(limit):
 		return analysis.DriverRefusedDespiteFree
 	case s.fitsInPieces(limit) && !s.nearlyFull(limit):
 		return analysis.Fragmented
 	}
 	return analysis.Full
+}
+
+// mpsVerdict is Apple's: the pool stops at a mark that it sets itself, and what
+// else of the process is on the device counts too.
+func (s *torchState) mpsVerdict() analysis.Verdict {
+	m := s.m
+	switch {
+	case m.Cut || !m.Requested.Known:
+		return analysis.UndeterminedTruncated
+	case s.request > m.Allowed.Bytes():
+		return analysis.LimitTooLow
+	}
+	return analysis.Full
+}
+
+// withoutFree is for messages that never tell what is free on the device: only
+// what does not fit beside what is allocated is certain.
+func (s *torchState) withoutFree() analysis.Verdict {
+	if s.m.Requested.Known && s.used+s.request > s.capacity {
+		return analysis.Full
+	}
+	return analysis.UndeterminedNoState
 }
 
 // limit is what the process may hold: the device, or a configured part of it.
@@ -60,6 +86,22 @@ func (s *torchState) limit() float64 {
 		return a.Bytes()
 	}
 	return s.capacity
+}
+
+// mayNotGrow: a limit forbids to take the request from the driver, as far as
+// figures of two decimals can tell. Without a limit the capacity bounds what all
+// hold, and what is free is in it.
+func (s *torchState) mayNotGrow(limit float64) bool {
+	return limit < s.capacity && s.reserved.Bytes()+s.request > limit-printed(s.m.Allowed)
+}
+
+// printed is how far a figure may be from what it was before it was printed:
+// half of its last digit.
+func printed(f figure) float64 {
+	if f.Unit == "bytes" {
+		return 0
+	}
+	return torchlog.Figure{Value: 0.005, Unit: f.Unit, Known: true}.Bytes()
 }
 
 // fitsInPieces: what is idle and what is free would do if they were in one.
@@ -160,6 +202,10 @@ func (s *torchState) words(r *reading.Reading) {
 	row("device", m.Capacity)
 	row("allocated by PyTorch", m.Allocated)
 	row("  in private pools", m.Private)
+	row("by others in this process", m.Other)
+	if !noLimit(m.Allowed) {
+		row("allowed", m.Allowed)
+	}
 	row("reserved, idle", s.idle)
 	if s.others.Known {
 		row("held by other processes", s.others)
@@ -185,6 +231,9 @@ func (s *torchState) words(r *reading.Reading) {
 	}
 	if r.Verdict == string(analysis.OtherProcess) && len(s.named) == 0 {
 		r.Open = append(r.Open, "Who holds the memory is not in the message; nvidia-smi on the host tells.")
+	}
+	if m.Untold > 0 {
+		r.Open = append(r.Open, "What a process has in use is printed as 17179869184.00 GiB, which is 2^64 bytes and stands for a figure that the driver does not tell, as on Windows and under WSL.")
 	}
 	if s.paged {
 		r.Open = append(r.Open, "More is allocated than the card has: the driver moves device memory to the host's, as on Windows, so free and reserved figures do not add up.")
@@ -213,10 +262,26 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 		return fmt.Sprintf("A request of %s (%.1f TiB) is no size that a device could have. It comes from a shape gone wrong, not from a lack of memory.", asked, s.request/(1024*gib)),
 			[]string{"Find the op in the traceback, and check the sizes that go into it."}
 	case analysis.RequestExceedsDevice:
-		return fmt.Sprintf("The request alone (%s) is %.1f times the whole device (%s). No allocator setting can help.", asked, s.request/s.capacity, show(m.Capacity)),
+		times := fmt.Sprintf("is %.1f times the whole device (%s)", s.request/s.capacity, show(m.Capacity))
+		if s.request < 1.05*s.capacity {
+			times = fmt.Sprintf("is more than the device (%s) can give", show(m.Capacity))
+		}
+		return fmt.Sprintf("The request alone (%s) %s. No allocator setting can help.", asked, times),
 			[]string{"Make this tensor smaller: a smaller batch or input, or the computation in pieces."}
 	case analysis.LimitTooLow:
-		return fmt.Sprintf("The process may only use %s of the device's %s, and the request of %s passes that.", show(m.Allowed), show(m.Capacity), asked),
+		switch {
+		case m.Block.Known:
+			return fmt.Sprintf("The platform gives no single block of more than %s, and %s were asked for, however much is free.", show(m.Block), asked),
+				[]string{"Make this tensor smaller, or compute it in pieces."}
+		case m.Form == torchlog.MPS:
+			return fmt.Sprintf("%s were asked for, more than PyTorch lets itself use of this machine (%s) in all.", asked, show(m.Allowed)),
+				[]string{"Make this tensor smaller. PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the mark, as far as the machine has memory."}
+		}
+		beside := ""
+		if m.Allocated.Known && s.request <= m.Allowed.Bytes() {
+			beside = fmt.Sprintf(" beside the %s in use", show(m.Allocated))
+		}
+		return fmt.Sprintf("The process may only use %s of the device's %s, and the request of %s%s passes that.", show(m.Allowed), show(m.Capacity), asked, beside),
 			[]string{"Raise the fraction given to set_per_process_memory_fraction, if the device has room."}
 	case analysis.OtherProcess:
 		held, by := s.outside, "something that is not this PyTorch allocator"
@@ -235,23 +300,43 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 		} else {
 			next = append(next, "Expandable segments avoid this, if they are not on already: the message recommends them either way.")
 		}
+		if s.free >= s.request {
+			return fmt.Sprintf("The process may hold %s of the device and has reserved %s, so the request of %s must be served from what is reserved and idle (%s), which lies in pieces or in another pool.",
+				show(m.Allowed), show(s.reserved), asked, show(s.idle)), next
+		}
 		return fmt.Sprintf("The request of %s misses the device's free %s by %s, while %s are reserved and idle: each idle segment still has something alive in it, so it cannot be given back.",
 			asked, show(m.Free), show(minus(m.Requested, m.Free)), show(s.idle)), next
 	case analysis.FragmentedPoolOrCached:
 		return fmt.Sprintf("%s of the device are neither allocated by PyTorch nor free: cached in the driver's pool, or held by libraries or other processes.", show(minus(m.Capacity, m.Allocated, m.Free))),
 			[]string{"Trim the pool before the request, and look with nvidia-smi at what others hold; the message cannot tell the two apart."}
 	case analysis.DriverRefusedDespiteFree:
-		return fmt.Sprintf("The driver refused %s although %s were free.", asked, show(m.Free)), nil
+		return fmt.Sprintf("The driver refused %s although %s were free.", asked, show(m.Free)),
+			[]string{"See what else starts or ends on the card at that moment, and what it really has free; a driver keeps some of it back, and on a display card or under WSL it is shared."}
 	case analysis.Full:
 		if r.Secondary == string(analysis.Fragmented) {
 			return s.whyNearlyFull()
 		}
+		if m.Form == torchlog.MPS {
+			return fmt.Sprintf("%s were asked for; PyTorch's pool holds %s and others in this process %s of the %s that PyTorch lets itself use.", asked, show(m.Allocated), show(m.Other), show(m.Allowed)),
+				[]string{"Less must live at once. torch.mps.empty_cache() gives back what the pool keeps; PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the mark, as far as the machine has memory."}
+		}
 		return fmt.Sprintf("%s were asked for; even with everything idle given back the device could not hold it beside the %s in use.", asked, show(m.Allocated)),
 			[]string{"Less must live at once: a smaller batch, less kept for the backward pass, lower precision, or a larger device."}
 	case analysis.UndeterminedTruncated:
+		if !m.Requested.Known && m.Capacity.Known {
+			return "The beginning of the message, which tells the request, is not in the text.", []string{"Look for the whole message: the request decides whether it could have been served."}
+		}
 		return "The message is cut where it would tell the state of the memory.", []string{"Look for the whole message: it names capacity, free, allocated and reserved."}
 	default:
-		return "The message names the request, but nothing about the state of the memory.", nil
+		switch m.Form {
+		case torchlog.Host:
+			return fmt.Sprintf("The host refused %s of its own memory, not the device's.", asked),
+				[]string{"See how much memory the machine or the container has free, and the limit of the container, and whether the size is meant."}
+		case torchlog.Parenthesised:
+			return fmt.Sprintf("%s were asked for beside %s in use of %s. What was free on the device is not in messages of this kind.", asked, show(m.Allocated), show(m.Capacity)), nil
+		default:
+			return "The message names the request, but nothing about the state of the memory.", nil
+		}
 	}
 }
 
@@ -277,13 +362,4 @@ func (s *torchState) whoIsSelf() string {
 		t += fmt.Sprintf(" and %s of context and libraries", show(more))
 	}
 	return t + "."
-}
-
-func torchBare(line int) *reading.Reading {
-	r := &reading.Reading{Kind: "pytorch-oom-message", Line: line, Name: "CUDA", Verdict: string(analysis.UndeterminedNoState)}
-	r.Facts.Text("format_variant", "the driver's error alone")
-	r.Facts.Null("requested_mib")
-	r.Why = "The driver refused memory. Neither the request nor the state of the memory is in the text."
-	r.Next = []string{"See what holds the card (nvidia-smi); such an error at the start of a program means that the card was full already."}
-	return r
 }

@@ -11,7 +11,7 @@ type Message struct {
 	Line    int
 	Count   int    // equal messages
 	Form    Form   // which generation of the wording
-	Backend string // CUDA, HIP, XPU, MPS
+	Backend string // CUDA, HIP, XPU, MPS; CPU for memory of the host
 	Device  int64  // -1 when not told
 
 	Requested, Capacity, Free Figure
@@ -23,7 +23,10 @@ type Message struct {
 	Allowed                   Figure // a configured fraction of the device
 	Processes                 []Process
 	Other                     Figure // MPS: allocations outside the pool
+	Block                     Figure // more than this the platform gives in no single block
 
+	Sentences  int  // that tell what a process uses, this one's included
+	Untold     int  // of them whose figure is 2^64 bytes, which stands for none
 	BeyondAll  bool // "more than 1EB"
 	Wrapped    bool // hard-wrapped over lines
 	Misspelt   bool // "capacty", of 2.1
@@ -49,6 +52,7 @@ const (
 	Sentences                 // from 2.1
 	Async                     // the cudaMallocAsync backend's table
 	MPS                       // Apple
+	Host                      // the CPU's allocator
 )
 
 // The bounds of a message that is put together from lines.
@@ -60,10 +64,16 @@ const (
 
 // starts are what a message is recognised by, without blanks.
 const (
-	startRequest = "outofmemory.Triedtoallocate"
-	startMPS     = "MPSbackendoutofmemory(MPSallocated:"
-	startAsync   = "wouldexceedallowedmemory.(outofmemory)"
+	tried      = "Triedtoallocate"
+	before     = "outofmemory."
+	startMPS   = "outofmemory(MPSallocated:"
+	startAsync = "wouldexceedallowedmemory.(outofmemory)"
+	triedHost  = "youtriedtoallocate"
+	capacity   = "hasatotalcapac"
 )
+
+// backends are the device types in the wording, which is the same for each.
+var backends = []string{"CUDA", "HIP", "XPU", "NPU", "MLU", "MUSA"}
 
 // squeeze removes the blanks, and undoes what a web page did to the text.
 func squeeze(s string) string {
@@ -86,14 +96,91 @@ func startsMessage(line string) bool {
 		return false
 	}
 	s := squeeze(line)
-	return strings.Contains(s, startRequest) || strings.Contains(s, startMPS) || strings.Contains(s, startAsync) || breaksOff(s)
+	return requestAt(s) >= 0 || strings.Contains(s, startMPS) || strings.Contains(s, startAsync) || startsHost(s) || breaksOff(s) || requestAlone(s)
+}
+
+// requestAlone: the line is "Tried to allocate 15.00 GiB." and no more, as where
+// the line before was not copied. The next line shows whose words they are.
+func requestAlone(s string) bool {
+	after, ok := strings.CutPrefix(s, tried)
+	f, rest := scanFigure(after)
+	return ok && f.Known && strings.Trim(rest, ".") == ""
+}
+
+// goesOn says whether a line holds the middle of a message whose beginning is
+// not in the text.
+func goesOn(line string) bool {
+	if !strings.Contains(line, "capac") {
+		return false
+	}
+	head, after, ok := strings.Cut(squeeze(line), capacity)
+	return ok && head != "" && lines.IsDigit(head[len(head)-1]) && strings.Contains(after, "ofwhich")
+}
+
+// startsHost: the CPU's allocator, in its words of all versions.
+func startsHost(s string) bool {
+	for _, w := range []string{"CPUAllocator:notenoughmemory:", "CPUAllocator:can'tallocatememory:", "Torch:notenoughmemory:"} {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// requestAt is where a text without blanks tells a request: "Tried to
+// allocate", after the words "out of memory" or before a device and its state.
+// It is -1 for none.
+func requestAt(s string) int {
+	for from := 0; ; {
+		i := strings.Index(s[from:], tried)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		from = i + len(tried)
+		if strings.HasSuffix(s[:i], before) || deviceFollows(s[from:]) {
+			return i
+		}
+	}
+}
+
+// deviceFollows: "20.00MiB(GPU0;" or "20.00MiB.GPU0hasatotalcapac".
+func deviceFollows(s string) bool {
+	f, rest := scanFigure(s)
+	if !f.Known {
+		return false
+	}
+	if paren, ok := strings.CutPrefix(rest, "("); ok {
+		return deviceOf(paren) != ""
+	}
+	return strings.HasPrefix(rest, ".GPU") && strings.Contains(rest[:min(len(rest), 32)], capacity)
+}
+
+// deviceOf is the kind of a device at the start of a text: GPU, or a backend.
+func deviceOf(s string) string {
+	if strings.HasPrefix(s, "GPU") {
+		return "GPU"
+	}
+	for _, b := range backends {
+		if strings.HasPrefix(s, b) {
+			return b
+		}
+	}
+	return ""
 }
 
 // breaksOff: the line ends within the words that a message starts with.
 func breaksOff(s string) bool {
-	for n := len("outofmemory."); n < len(startRequest); n++ {
-		if head, ok := strings.CutSuffix(s, startRequest[:n]); ok {
-			return strings.HasSuffix(head, "CUDA") || strings.HasSuffix(head, "HIP") || strings.HasSuffix(head, "XPU")
+	const start = before + tried
+	for n := len(before); n < len(start); n++ {
+		head, ok := strings.CutSuffix(s, start[:n])
+		if !ok {
+			continue
+		}
+		for _, b := range backends {
+			if strings.HasSuffix(head, b) {
+				return true
+			}
 		}
 	}
 	return false
@@ -103,24 +190,26 @@ func breaksOff(s string) bool {
 func complete(s string) bool {
 	switch {
 	case strings.Contains(s, startAsync):
-		_, after, ok := strings.Cut(s, "memoryfraction):")
-		return ok && figureAfter(":"+after, ":").Known && (strings.HasSuffix(after, "B") || len(after) > 30)
+		_, after, ok := strings.Cut(s, "memoryfraction)")
+		return ok && figureAfter(after, ":").Known && (strings.HasSuffix(after, "B") || len(after) > 30)
 	case strings.Contains(s, startMPS):
-		_, after, ok := strings.Cut(s, "Triedtoallocate")
-		return ok && strings.Contains(after, "B")
+		return figureAfter(s, tried).Known
+	case startsHost(s):
+		return figureAfter(s, triedHost).Known
 	}
 	return strings.Contains(s, "butunallocated") || strings.Contains(s, "byPyTorch)") || strings.Contains(s, "cached)")
 }
 
-// ends says whether a line cannot belong to a message that goes on.
-func ends(line string) bool {
+// ends says whether a line cannot belong to the message that goes on. The words
+// of a request begin another one, unless they are awaited.
+func (p *Parser) ends(line string) bool {
 	t := strings.TrimSpace(line)
 	for _, p := range []string{"Traceback", "File \"", "During handling", "+--", "|"} {
 		if strings.HasPrefix(t, p) {
 			return true
 		}
 	}
-	return t == "" || startsMessage(line)
+	return t == "" || startsMessage(line) && !breaksOff(p.joined.String())
 }
 
 // parseMessage reads a message whose blanks were removed.
@@ -131,12 +220,21 @@ func parseMessage(s string) (Message, bool) {
 		m.async(s)
 	case strings.Contains(s, startMPS):
 		m.mps(s)
-	case strings.Contains(s, startRequest):
+	case startsHost(s):
+		m.Form, m.Backend = Host, "CPU"
+		m.Requested = figureAfter(s, triedHost)
+		m.Cut = !m.Requested.Known
+	case requestAt(s) >= 0:
 		m.request(s)
+	case strings.Contains(s, capacity):
+		m.Backend = "CUDA"
+		m.wording(s)
+		m.sentences(s)
+		m.Cut = true // its beginning is not there
 	default:
 		return m, false
 	}
-	return m, m.Requested.Known || m.BeyondAll || m.Form == Async && (m.Allocated.Known || m.Capacity.Known)
+	return m, m.Requested.Known || m.Form == Sentences && m.Capacity.Known || m.BeyondAll || m.Form == Async && (m.Allocated.Known || m.Capacity.Known)
 }
 
 func (m *Message) async(s string) {
@@ -146,7 +244,9 @@ func (m *Message) async(s string) {
 	m.Requested = figureAfter(s, "Requested:")
 	m.Capacity = figureAfter(s, "Devicelimit:")
 	m.Free = figureAfter(s, "Free(accordingtoCUDA):")
-	m.Allowed = figureAfter(s, "memoryfraction):")
+	if _, after, ok := strings.Cut(s, "memoryfraction)"); ok { // a collector's stamp may stand between
+		m.Allowed = figureAfter(after, ":")
+	}
 	m.Cut = !m.Requested.Known || !m.Capacity.Known || !m.Free.Known || !m.Allocated.Known
 }
 
@@ -155,7 +255,7 @@ func (m *Message) mps(s string) {
 	m.Allocated = figureAfter(s, "MPSallocated:")
 	m.Other = figureAfter(s, "otherallocations:")
 	m.Allowed = figureAfter(s, "maxallowed:")
-	m.Requested = figureAfter(s, "Triedtoallocate")
+	m.Requested = figureAfter(s, tried)
 	m.Cut = !m.Allowed.Known
 }
 
@@ -166,33 +266,49 @@ func (m *Message) device(s, label string) {
 }
 
 func (m *Message) request(s string) {
-	at := strings.Index(s, startRequest)
+	at := requestAt(s)
 	m.Backend = "CUDA"
-	for _, b := range []string{"HIP", "XPU"} {
-		if strings.HasSuffix(s[:at], b) {
+	head, body := strings.TrimSuffix(s[:at], before), s[at+len(tried):]
+	for _, b := range backends {
+		if strings.HasSuffix(head, b) {
 			m.Backend = b
 		}
 	}
-	s = s[at+len(startRequest):]
-	m.BeyondAll = strings.HasPrefix(s, "morethan1EB")
-	m.Requested, _ = scanFigure(s)
-	m.Expandable = strings.Contains(s, "expandable_segments")
-	m.MaxSplit = strings.Contains(s, "max_split_size_mb")
-	m.Misspelt = strings.Contains(s, "totalcapactyof")
-	paren := strings.Index(s, "(GPU")
+	if _, after, ok := strings.Cut(head, "blockwithsizelargerthan"); ok {
+		m.Block, _ = scanFigure(after)
+		m.Backend = "XPU"
+	}
+	m.BeyondAll = strings.HasPrefix(body, "morethan1EB")
+	m.Requested, _ = scanFigure(body)
+	m.wording(body)
+	paren := strings.IndexByte(body, '(')
+	device := ""
+	if paren >= 0 && paren < 40 {
+		device = deviceOf(body[paren+1:])
+	}
 	switch {
-	case strings.Contains(s, "hasatotalcapac"):
-		m.sentences(s)
-	case paren >= 0 && paren < 40:
-		m.parenthesised(s[paren:])
+	case strings.Contains(body, capacity):
+		m.sentences(body)
+	case device != "":
+		if device != "GPU" {
+			m.Backend = device
+		}
+		m.parenthesised(body[paren:], device)
 	default:
-		m.Cut = strings.HasSuffix(s, "GPU") || strings.Contains(s, "(")
+		m.Cut = strings.HasSuffix(body, "GPU") || paren >= 0
 	}
 }
 
-func (m *Message) parenthesised(s string) {
+// wording notes by which words the version is told.
+func (m *Message) wording(s string) {
+	m.Expandable = strings.Contains(s, "expandable_segments")
+	m.MaxSplit = strings.Contains(s, "max_split_size_mb")
+	m.Misspelt = strings.Contains(s, "totalcapactyof")
+}
+
+func (m *Message) parenthesised(s, device string) {
 	m.Form = Parenthesised
-	m.device(s, "GPU")
+	m.device(s, device)
 	s, closed := cutAtParen(s)
 	for part := range strings.SplitSeq(s, ";") {
 		f, label := scanFigure(part)
@@ -212,7 +328,8 @@ func (m *Message) parenthesised(s string) {
 			m.Reserved = f
 		}
 	}
-	m.Cut = !closed || !m.Capacity.Known || !m.Free.Known || !m.Allocated.Known
+	// What is free was not told for an XPU in this form.
+	m.Cut = !closed || !m.Capacity.Known || !m.Free.Known && m.Backend != "XPU" || !m.Allocated.Known
 }
 
 func cutAtParen(s string) (string, bool) {
@@ -232,29 +349,46 @@ func (m *Message) sentences(s string) {
 		}
 	}
 	m.Free = figureAfter(s, "ofwhich")
-	m.ThisProcess = figureAfter(s, "thisprocesshas")
+	m.ThisProcess = m.told(figureAfter(s, "thisprocesshas"))
 	m.Allowed = figureBefore(s, "allowed;")
-	m.Allocated = figureAfter(s, "Oftheallocatedmemory")
+	if m.Allocated = figureAfter(s, "Oftheallocatedmemory"); !m.Allocated.Known {
+		m.Allocated = figureBefore(s, "isallocatedbyPyTorch") // retold in part
+	}
 	m.Private = figureBefore(s, "allocatedinprivatepools")
 	m.Idle = figureBefore(s, "isreservedbyPyTorchbutunallocated")
-	m.Processes = processes(s)
+	m.processes(s)
 	m.Cut = !m.Idle.Known || !m.Allocated.Known || !m.Free.Known || !m.Capacity.Known
 }
 
+// told counts a sentence of a process, and gives its figure: where the driver
+// does not know it, 2^64 bytes are printed.
+func (m *Message) told(f Figure) Figure {
+	if !f.Known {
+		return f
+	}
+	m.Sentences++
+	if f.Bytes() >= 1<<63 {
+		m.Untold++
+		return Figure{}
+	}
+	return f
+}
+
 // processes reads every "Process N has X memory in use".
-func processes(s string) (out []Process) {
-	for len(out) < 256 {
+func (m *Message) processes(s string) {
+	for len(m.Processes) < 256 {
 		_, after, ok := strings.Cut(s, "Process")
 		if !ok {
-			return out
+			return
 		}
 		s = after
 		n, rest, ok := lines.Digits(after)
 		rest, has := strings.CutPrefix(rest, "has")
 		f, rest := scanFigure(rest)
 		if id, fits := lines.Int(n, ok); fits && has && f.Known && strings.HasPrefix(rest, "memoryinuse") {
-			out = append(out, Process{id, f})
+			if f = m.told(f); f.Known {
+				m.Processes = append(m.Processes, Process{id, f})
+			}
 		}
 	}
-	return out
 }

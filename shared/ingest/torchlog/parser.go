@@ -15,15 +15,13 @@ type Report struct {
 	Summaries []*Summary
 	Snapshots []*Snapshot
 	Stats     *Stats
-	// Bare is the first line that says "CUDA error: out of memory": the driver
-	// refused, and nothing else is told. 0 when there is none.
-	Bare int
-	Cut  string // a limit of this reader was met
+	Refusals  []*Refusal // by the driver, without the state of the memory
+	Cut       string     // a limit of this reader was met
 }
 
 // Empty says whether the text told nothing.
 func (r *Report) Empty() bool {
-	return len(r.Messages)+len(r.Summaries)+len(r.Snapshots) == 0 && r.Stats == nil && r.Bare == 0
+	return len(r.Messages)+len(r.Summaries)+len(r.Snapshots) == 0 && r.Stats == nil && len(r.Refusals) == 0
 }
 
 // ErrNothing says that the text holds nothing of PyTorch's memory.
@@ -80,14 +78,14 @@ func (p *Parser) Line(num int, s string) bool {
 
 func (p *Parser) one(num int, s string) bool {
 	if p.lines > 0 {
-		if p.lines < maxLines && p.joined.Len() < maxJoined && !ends(s) {
+		if p.lines < maxLines && p.joined.Len() < maxJoined && !p.ends(s) {
 			p.join(s)
 			return true
 		}
 		p.endMessage()
 	}
 	switch {
-	case startsMessage(s):
+	case startsMessage(s), goesOn(s):
 		p.start(num, lines.StripQuotes(s))
 		return true
 	case p.tableLine(num, s):
@@ -103,8 +101,8 @@ func (p *Parser) one(num int, s string) bool {
 	if p.statsLine(num, s) {
 		return true
 	}
-	if p.report.Bare == 0 && (strings.Contains(s, "CUDA error: out of memory") || strings.Contains(s, "CUDA driver error: out of memory") || strings.Contains(s, "HIP error: out of memory")) {
-		p.report.Bare = num
+	if w, ok := refusal(s); ok {
+		p.refused(num, w)
 		return true
 	}
 	return false
@@ -112,7 +110,7 @@ func (p *Parser) one(num int, s string) bool {
 
 // messageHeads are what a message's own text begins with; what stands before
 // is the prefix of a rank or a collector.
-var messageHeads = []string{"torch.", "RuntimeError", "OutOfMemoryError", "CUDA out", "HIP out", "XPU out", "MPS backend"}
+var messageHeads = []string{"torch.", "RuntimeError", "OutOfMemoryError", "CUDA out", "HIP out", "XPU out", "NPU out", "MPS backend", "Tried to", "Allocation on"}
 
 func (p *Parser) start(num int, s string) {
 	p.from, p.prefix = num, ""
@@ -122,7 +120,7 @@ func (p *Parser) start(num int, s string) {
 			at = i
 		}
 	}
-	if at > 0 && at < len(s) && at <= 60 {
+	if at > 0 && at < len(s) && at <= 200 {
 		p.prefix = s[:at]
 	}
 	p.joined.Reset()
@@ -134,15 +132,28 @@ func (p *Parser) start(num int, s string) {
 func (p *Parser) join(s string) {
 	if p.lines > 0 {
 		s = lines.StripQuotes(s)
-		if p.prefix != "" {
-			s = strings.TrimPrefix(s, p.prefix)
-		}
+		s = withoutPrefix(s, p.prefix)
 	}
 	p.lines++
 	p.joined.WriteString(squeeze(s))
 	if complete(p.joined.String()) {
 		p.endMessage()
 	}
+}
+
+// withoutPrefix takes from a line what stood before the message on its first
+// line: the mark of a rank or a comment, or of both of two programs that mark
+// lines, or of the outer alone where the inner one wrote the message in one.
+// Blanks do not count.
+func withoutPrefix(s, prefix string) string {
+	head := strings.TrimSpace(prefix)
+	for least := 1; len(head) >= least; least = 3 {
+		if after, ok := strings.CutPrefix(strings.TrimLeft(s, " \t"), head); ok {
+			return after
+		}
+		head = strings.TrimRight(head[:max(0, strings.LastIndexByte(head, ' '))], " ")
+	}
+	return s
 }
 
 func (p *Parser) endMessage() {
@@ -163,16 +174,22 @@ func (p *Parser) endMessage() {
 
 // nextMessage is where the second message of a text begins, or its length.
 func nextMessage(s string) int {
-	i := strings.Index(s, startRequest)
+	i := requestAt(s)
 	if i < 0 {
 		return len(s)
 	}
-	i += len(startRequest)
-	j := strings.Index(s[i:], startRequest)
+	i += len(tried)
+	j := requestAt(s[i:])
 	if j < 0 {
 		return len(s)
 	}
-	return i + j - len("CUDA")
+	head := strings.TrimSuffix(s[i:i+j], before)
+	for _, b := range backends {
+		if strings.HasSuffix(head, b) {
+			return i + len(head) - len(b)
+		}
+	}
+	return i + len(head)
 }
 
 func (p *Parser) add(m *Message) {
@@ -190,11 +207,11 @@ func (p *Parser) add(m *Message) {
 }
 
 func same(a, b *Message) bool {
-	if len(a.Processes) != len(b.Processes) || a.Form != b.Form || a.Device != b.Device || a.BeyondAll != b.BeyondAll {
+	if len(a.Processes) != len(b.Processes) || a.Backend != b.Backend || a.Form != b.Form || a.Device != b.Device || a.BeyondAll != b.BeyondAll {
 		return false
 	}
-	x := [...]Figure{a.Requested, a.Capacity, a.Free, a.Allocated, a.Reserved, a.Idle, a.Private, a.ThisProcess, a.Allowed, a.Other}
-	y := [...]Figure{b.Requested, b.Capacity, b.Free, b.Allocated, b.Reserved, b.Idle, b.Private, b.ThisProcess, b.Allowed, b.Other}
+	x := [...]Figure{a.Requested, a.Capacity, a.Free, a.Allocated, a.Reserved, a.Idle, a.Private, a.ThisProcess, a.Allowed, a.Other, a.Block}
+	y := [...]Figure{b.Requested, b.Capacity, b.Free, b.Allocated, b.Reserved, b.Idle, b.Private, b.ThisProcess, b.Allowed, b.Other, b.Block}
 	return x == y
 }
 
