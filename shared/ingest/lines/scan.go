@@ -81,3 +81,20 @@ func DecimalLen(s string) int {
 func Int(n uint64, ok bool) (int64, bool) {
 	return int64(n), ok && n <= 1<<62
 }
+
+// StripTag removes the mark that mpirun puts before each line, "[1,0]<stderr>:",
+// whose comma would divide a table's first column.
+func StripTag(s string) string {
+	head, rest, ok := strings.Cut(s, ">:")
+	if ok && len(head) < 40 && strings.HasPrefix(head, "[") && strings.Contains(head, "]<std") {
+		return rest
+	}
+	return s
+}
+
+// FirstCell is a table's first cell without the mark of a quote, a rank or a
+// collector before it, where the cell itself is one word.
+func FirstCell(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexAny(s, " \t>]|):")+1:]
+}

@@ -101,7 +101,7 @@ func (p *Parser) Line(num int, s string) bool {
 	}
 	ok := false
 	if p.old {
-		ok = p.oldRow(s)
+		ok = p.oldRow(lines.StripTag(s))
 	}
 	if !ok {
 		ok = p.newRow(s)
@@ -249,11 +249,7 @@ func (p *Parser) oldRow(s string) bool {
 	}
 	r := &p.row
 	*r = Row{Old: true, Thread: -1, Device: -1}
-	word := strings.TrimSpace(f[0])
-	if i := strings.LastIndexByte(word, ' '); i >= 0 {
-		word = word[i+1:]
-	}
-	switch word {
+	switch lines.FirstCell(f[0]) {
 	case "Alloc", "Realloc":
 		r.Action = Allocate
 	case "Free":

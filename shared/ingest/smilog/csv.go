@@ -55,6 +55,7 @@ var columns = []struct {
 
 // csvLine reads a header, or a row under one.
 func (p *Parser) csvLine(num int, s string) bool {
+	s = lines.StripTag(s)
 	if strings.IndexByte(s, ',') < 0 && len(p.cols) != 1 && !strings.HasPrefix(s, "memory.") {
 		if p.cols != nil && strings.TrimSpace(s) != "" {
 			p.cols = nil // something else follows
@@ -88,6 +89,9 @@ func heading(s string) ([]column, bool) {
 	for part := range strings.SplitSeq(s, ",") {
 		word := strings.TrimSpace(part)
 		word, _, _ = strings.Cut(word, " [")
+		if len(cols) == 0 {
+			word = lines.FirstCell(word)
+		}
 		c := other
 		for _, k := range columns {
 			if k.name == word {
@@ -139,6 +143,9 @@ func (p *Parser) csvRow(s string) bool {
 	}
 	for i := range f {
 		f[i] = strings.TrimSpace(f[i])
+	}
+	if p.cols[0] == pid || p.cols[0] == index {
+		f[0] = lines.FirstCell(f[0])
 	}
 	if p.apps {
 		return p.appRow(f)

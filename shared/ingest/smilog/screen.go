@@ -9,6 +9,7 @@ import (
 
 // screenLine reads a line of the default screen.
 func (p *Parser) screenLine(num int, s string) bool {
+	s = withoutBar(s)
 	i := strings.IndexByte(s, '|')
 	if i < 0 {
 		return p.border(s)
@@ -37,6 +38,16 @@ func (p *Parser) screenLine(num int, s string) bool {
 		return p.process(s)
 	}
 	return p.device(s)
+}
+
+// withoutBar takes the mark of a collector that ends in a bar of its own from a
+// line of a table: "web-1  | |  0  Tesla T4 …" and "web-1  | +------+".
+func withoutBar(s string) string {
+	head, rest, ok := strings.Cut(s, "|")
+	if t := strings.TrimLeft(rest, " "); ok && strings.TrimSpace(head) != "" && (strings.HasPrefix(t, "|") || strings.HasPrefix(t, "+-")) {
+		return t
+	}
+	return s
 }
 
 // tableHead says whether the words are those above a table of processes.

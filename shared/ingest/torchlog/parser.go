@@ -49,6 +49,7 @@ type Parser struct {
 	joined strings.Builder // the message being put together, without blanks
 	from   int
 	lines  int
+	parted bool // by a blank line
 	prefix string
 }
 
@@ -78,6 +79,15 @@ func (p *Parser) Line(num int, s string) bool {
 
 func (p *Parser) one(num int, s string) bool {
 	if p.lines > 0 {
+		if strings.TrimSpace(s) == "" && !p.parted {
+			p.parted = true // a page may part the lines of a message
+			return true
+		}
+		if p.parted && !p.continues(s) {
+			p.endMessage()
+			return p.one(num, s)
+		}
+		p.parted = false
 		if p.lines < maxLines && p.joined.Len() < maxJoined && !p.ends(s) {
 			p.join(s)
 			return true
@@ -141,6 +151,20 @@ func (p *Parser) join(s string) {
 	}
 }
 
+// continues says whether a line behind a blank one is of the message that is
+// open, by its words.
+func (p *Parser) continues(s string) bool {
+	if p.ends(s) {
+		return false
+	}
+	for _, w := range []string{"total capac", "memory in use", "allocated", "PyTorch", "Requested", "Device limit", "Free (according", "GiB", "MiB"} {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
 // withoutPrefix takes from a line what stood before the message on its first
 // line: the mark of a rank or a comment, or of both of two programs that mark
 // lines, or of the outer alone where the inner one wrote the message in one.
@@ -159,7 +183,7 @@ func withoutPrefix(s, prefix string) string {
 func (p *Parser) endMessage() {
 	s := p.joined.String()
 	n := p.lines
-	p.lines = 0
+	p.lines, p.parted = 0, false
 	p.joined.Reset()
 	// One line may hold several messages.
 	for len(s) > 0 {
