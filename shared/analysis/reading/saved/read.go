@@ -24,106 +24,14 @@ func Parse(b []byte) (*Readings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the saved readings: %w", err)
 	}
-	s := &Readings{Kind: text(f, "input_kind"), Moments: truth(f, "moments"), Cut: text(f, "cut"), LeftOut: whole(f, "left_out")}
-	s.List = each(f, "readings", one)
+	x, s := fields{f: f}, new(Readings)
+	x.input(s)
+	x.whole("left_out", &s.LeftOut)
+	each(&x, "readings", &s.List, func(x *fields, r **reading.Reading) {
+		*r = new(reading.Reading)
+		one(x, *r)
+	})
 	return s, nil
-}
-
-func one(f reading.Facts) *reading.Reading {
-	r := &reading.Reading{
-		Kind: text(f, "kind"), File: text(f, "file"), Line: int(whole(f, "line")), Name: text(f, "name"),
-		Verdict: text(f, "verdict"), Secondary: text(f, "secondary"), Flags: texts(f, "flags"), Cause: text(f, "likely_cause"),
-		Why: text(f, "why"), Open: texts(f, "not_concluded"), Next: texts(f, "next"),
-		Replayed: text(f, "replayed"), Least: whole(f, "least_reduction"), Short: whole(f, "short_bytes"),
-	}
-	r.Facts = object(f, "facts")
-	rows, _ := f.Get("rows")
-	for _, v := range rows.List {
-		if len(v.List) == 2 {
-			r.Rows = append(r.Rows, reading.Row{Label: v.List[0].Text, Value: v.List[1].Text})
-		}
-	}
-	r.Held = each(f, "held", func(f reading.Facts) reading.Held {
-		return reading.Held{
-			Pool: text(f, "allocator"), At: text(f, "at"), Time: whole(f, "time_ns"), Bytes: whole(f, "bytes"), Blocks: whole(f, "blocks"),
-			Holders: each(f, "holders", func(f reading.Facts) reading.Holder {
-				return reading.Holder{
-					Name: text(f, "name"), Caller: text(f, "caller"), Bytes: whole(f, "bytes"), Blocks: whole(f, "blocks"),
-					Sized: truth(f, "sized"), Stacks: whole(f, "stacks"),
-				}
-			}),
-			More: whole(f, "more_holders"), MoreBytes: whole(f, "more_bytes"),
-			Unknown: whole(f, "unknown_bytes"), UnknownBlocks: whole(f, "unknown_blocks"), UnknownBefore: whole(f, "unknown_before_bytes"),
-		}
-	})
-	r.Growth = each(f, "growth", func(f reading.Facts) reading.Growth {
-		return reading.Growth{
-			Pool: text(f, "allocator"), Verdict: text(f, "verdict"), Repeats: whole(f, "repeats"),
-			PerRepeat: whole(f, "bytes_per_repeat"), Released: whole(f, "released_per_repeat"),
-			Growing: each(f, "growing", func(f reading.Facts) reading.Grower {
-				return reading.Grower{
-					Name: text(f, "name"), Caller: text(f, "caller"), Sized: truth(f, "sized"), PerRepeat: whole(f, "bytes_per_repeat"),
-					Bytes: whole(f, "bytes"), Blocks: whole(f, "blocks"), Until: whole(f, "grew_until_repeat"),
-				}
-			}),
-			Left: whole(f, "left_bytes"), LeftBlocks: whole(f, "left_blocks"),
-		}
-	})
-	if f := object(f, "copy_time"); f != nil {
-		r.Copies = &reading.Copies{
-			Busy: whole(f, "busy_ns"), Of: whole(f, "of_ns"), Steps: whole(f, "steps"), Count: whole(f, "count"), Bytes: whole(f, "bytes"),
-			Longest: text(f, "longest"), LongestBytes: whole(f, "longest_bytes"), LongestTime: whole(f, "longest_ns"),
-			ToDevice: truth(f, "longest_to_device"), Pinned: truth(f, "longest_pinned"),
-		}
-	}
-	r.Trials, r.Peaks = each(f, "trials", trialOf), each(f, "peaks", trialOf)
-	return r
-}
-
-func trialOf(f reading.Facts) reading.Trial {
-	return reading.Trial{
-		Setting: text(f, "setting"), Allocator: text(f, "allocator"), Own: truth(f, "own"), Serves: truth(f, "serves"),
-		Spare: whole(f, "spare"), Peak: whole(f, "peak_reserved"), Assumes: text(f, "assumes"),
-	}
-}
-
-func text(f reading.Facts, name string) string {
-	v, _ := f.Get(name)
-	return v.Text
-}
-
-func whole(f reading.Facts, name string) int64 {
-	v, _ := f.Get(name)
-	return v.Int
-}
-
-func truth(f reading.Facts, name string) bool {
-	v, _ := f.Get(name)
-	return v.Bool
-}
-
-func object(f reading.Facts, name string) reading.Facts {
-	v, _ := f.Get(name)
-	return v.Object
-}
-
-func texts(f reading.Facts, name string) (out []string) {
-	v, _ := f.Get(name)
-	for i := range v.List {
-		out = append(out, v.List[i].Text)
-	}
-	return out
-}
-
-// each makes something of every object of a list.
-func each[T any](f reading.Facts, name string, one func(reading.Facts) T) (out []T) {
-	v, _ := f.Get(name)
-	for i := range v.List {
-		if v.List[i].Kind == reading.ObjectKind {
-			out = append(out, one(v.List[i].Object))
-		}
-	}
-	return out
 }
 
 // parser turns JSON into values, as many as there may be.
