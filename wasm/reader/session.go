@@ -11,7 +11,6 @@ import (
 	"tideline/shared/analysis/reading/saved"
 	"tideline/shared/blame"
 	"tideline/shared/ingest"
-	"tideline/shared/redact"
 	"tideline/shared/remedy"
 )
 
@@ -49,24 +48,20 @@ type Session struct {
 
 // Start begins a file, in the place of one that is not yet read. The name is
 // for errors.
-func (s *Session) Start(name string) State { return s.start(name, ingest.Open, false) }
+func (s *Session) Start(name string) State { return s.start(name, ingest.Open) }
 
 // StartUnpacked begins a file that is packed by gzip, of which what comes out is
 // fed.
-func (s *Session) StartUnpacked(name string) State { return s.start(name, ingest.OpenUnpacked, false) }
-
-// StartRedacted begins a file whose timeline and readings are to be without what
-// says whose they are; nothing is tried.
-func (s *Session) StartRedacted(name string) State { return s.start(name, ingest.Open, true) }
+func (s *Session) StartUnpacked(name string) State { return s.start(name, ingest.OpenUnpacked) }
 
 type opener func(string, io.Reader, ingest.Limits) (*ingest.Input, error)
 
-func (s *Session) start(name string, open opener, redacted bool) State {
+func (s *Session) start(name string, open opener) State {
 	if s.stop != nil {
 		s.stop()
 	}
 	*s = Session{out: s.out[:0], spare: s.spare, answer: s.answer[:0]}
-	s.next, s.stop = iter.Pull(s.run(name, open, redacted))
+	s.next, s.stop = iter.Pull(s.run(name, open))
 	return Hungry
 }
 
@@ -103,12 +98,9 @@ func (s *Session) Answer() []byte { return s.answer }
 var errGivenUp = errors.New("given up")
 
 // run reads a file as a coroutine: where it would wait it yields.
-func (s *Session) run(name string, open opener, redacted bool) iter.Seq[State] {
+func (s *Session) run(name string, open opener) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		c := &course{s: s, yield: yield}
-		if redacted {
-			c.red = redact.New()
-		}
 		if err := c.read(name, open); err != nil && !c.over {
 			s.answer = append(s.answer[:0], err.Error()...)
 			yield(Failed)
@@ -123,7 +115,6 @@ type course struct {
 	yield func(State) bool
 	over  bool // nobody asks any more
 	w     *timeline.Writer
-	red   *redact.Redactor // nil where all is told
 }
 
 func (c *course) wait(st State) {
@@ -142,24 +133,15 @@ func (c *course) read(name string, open opener) error {
 	s.answer = appendKnown(s.answer[:0], in)
 	c.wait(Known)
 	strs := new(event.Strings)
-	told, sink := strs, event.Sink(c)
-	if c.red != nil {
-		told = new(event.Strings)
-		sink = c.red.Events(strs, told, c)
-	}
 	c.w = timeline.NewWriter(writerFunc(func(b []byte) (int, error) {
 		s.out = append(s.out, b...)
 		return len(b), nil
-	}), timeline.Options{Strings: told, Block: block.Options{Bytes: pieceBytes}})
-	if err := in.Emit(strs, sink); err != nil {
+	}), timeline.Options{Strings: strs, Block: block.Options{Bytes: pieceBytes}})
+	if err := in.Emit(strs, c); err != nil {
 		return err
 	}
 	keep := in.Keep()
 	if keep != nil {
-		if c.red != nil {
-			keep = c.red.Readings(keep)
-			in.Readings = keep.List
-		}
 		if err := c.w.WriteReadings(keep.Append(nil)); err != nil {
 			return err
 		}
@@ -169,7 +151,7 @@ func (c *course) read(name string, open opener) error {
 	}
 	s.answer = appendTold(s.answer[:0], in, c.w.Next(), -1)
 	c.wait(Told)
-	if c.over || keep == nil || in.Saved != nil || c.red != nil {
+	if c.over || keep == nil || in.Saved != nil {
 		return nil
 	}
 	return c.try(in, keep)

@@ -39,11 +39,6 @@ func tlStart(n int32) int32 { return int32(session.Start(string(input[:n]))) }
 //go:wasmexport tl_start_unpacked
 func tlStartUnpacked(n int32) int32 { return int32(session.StartUnpacked(string(input[:n]))) }
 
-// tlStartRedacted begins one whose timeline is to be without what says whose it is.
-//
-//go:wasmexport tl_start_redacted
-func tlStartRedacted(n int32) int32 { return int32(session.StartRedacted(string(input[:n]))) }
-
 // tlFeed gives the input as the next bytes of the file; last is 1 when none
 // follow. It returns what the session waits for.
 //
