@@ -39,6 +39,15 @@ func (sl *slot) recall() {
 	}
 }
 
+// moments takes a timeline for one of a log, as the readings say that it keeps.
+func (s *Session) moments(n int) {
+	if sl := s.slot(n); sl != nil && (sl.origin == "file" || sl.origin == "live") {
+		sl.origin = "log"
+		s.invalidate()
+	}
+	s.status()
+}
+
 // partial reports whether a pool's blocks are not all told.
 func partial(p *store.Pool) bool { return p.Facts.Text(analysis.PartialKey) == "true" }
 

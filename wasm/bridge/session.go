@@ -108,6 +108,7 @@ func init() {
 		},
 		"finish":    func(s *Session, arg func(int) string, _ string) { s.finish(int(number(arg(1)))) },
 		"restore":   func(s *Session, arg func(int) string, _ string) { s.restore(int(number(arg(1))) & 1) },
+		"moments":   func(s *Session, arg func(int) string, _ string) { s.moments(int(number(arg(1))) & 1) },
 		"seq":       func(s *Session, arg func(int) string, _ string) { s.sequence(int(number(arg(1)))) },
 		"swap":      func(s *Session, _ func(int) string, _ string) { s.swap() },
 		"rerun":     func(s *Session, arg func(int) string, _ string) { s.begin(arg(1), arg(2) == "fresh") },

@@ -33,6 +33,11 @@ func (s *Session) slotStatus(a *answer, sl *slot) {
 	a.key("events").num(sl.tl.Events()).key("first").num(t0).key("last").num(t1)
 	a.key("memory").num(sl.tl.Bytes()).key("skipped").num(sl.tl.Skipped())
 	a.key("state").text(sl.state()).key("ooms").num(int64(len(sl.tl.OOMs())))
+	if sl.feed != nil && sl.feed.stream != nil {
+		if at, n := sl.feed.stream.ReadingsAt(); n > 0 { // for the reader: nothing here reads them
+			a.key("readings").list().num(at).num(n).endList()
+		}
+	}
 	a.key("settings").truth(len(sl.tl.Settings()) > 0)
 	a.key("modelled").truth(sl.origin == "rerun" || modelledTime(sl.tl))
 	a.key("step")
