@@ -115,7 +115,7 @@ func (p *parser) several(open jsontext.Kind) (reading.Value, error) {
 }
 
 func number(s string) reading.Value {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && s != "-0" { // which is a float
 		return reading.Int(n)
 	}
 	if n, err := strconv.ParseUint(s, 10, 64); err == nil {

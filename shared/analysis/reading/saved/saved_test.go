@@ -2,6 +2,7 @@ package saved_test
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func full(v reflect.Value, n *int64) {
 				{Name: "b", Value: reading.List(reading.Text("x"), reading.Null(), reading.Bool(true))},
 				{Name: "c", Value: reading.Uint(1 << 63)},
 				{Name: "d", Value: reading.Float(0.25)},
+				{Name: "e", Value: reading.Float(math.Copysign(0, -1))},
 			})))
 			return
 		}
@@ -58,6 +60,9 @@ func TestEveryFieldSurvives(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, &want) {
 		t.Errorf("saved and read back:\n%+v\nwant\n%+v\n%s", got.List[0], want.List[0], b)
+	}
+	if !bytes.Contains(b, []byte(`"e":-0`)) {
+		t.Error("a negative zero lost its sign")
 	}
 	if n < 100 {
 		t.Errorf("%d values were made, too few to mean something", n)
