@@ -148,3 +148,43 @@ func TestRedactionKeepsTheFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactedReportsHaveTheSameFields: names of fields are ours, also those
+// that are put together of a name and a unit.
+func TestRedactedReportsHaveTheSameFields(t *testing.T) {
+	fields := func(o Options, id string, b []byte) map[string]bool {
+		var out bytes.Buffer
+		o.JSON, o.NoReruns = true, true
+		if err := Explain(id, bytes.NewReader(b), &out, o); err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Readings []map[string]any `json:"readings"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, r := range v.Readings {
+			for name := range r {
+				names[name] = true
+			}
+		}
+		return names
+	}
+	for _, id := range []string{"12-xla-tpu-2019-padding-32x", "19-torch-2025-three-processes", "22-torch-2023-async-backend", "28-rmm-2020s-current-columns", "38-torch-2022-eval-grows-linearly"} {
+		inputs, _ := golden.Case(t, id)
+		for name, b := range inputs {
+			plain := fields(Options{}, name, b)
+			redacted := fields(Options{Redact: true}, name, b)
+			if len(plain) == 0 {
+				t.Errorf("%s has no readings", id)
+			}
+			for f := range plain {
+				if !redacted[f] {
+					t.Errorf("%s: the field %s is gone", id, f)
+				}
+			}
+		}
+	}
+}

@@ -104,12 +104,29 @@ func (r *Redactor) factList(in reading.Facts) reading.Facts {
 	out := make(reading.Facts, 0, len(in))
 	for _, f := range in {
 		name := f.Name
-		if !r.safe(name) {
+		if !r.ownName(name) {
 			name = r.pseudonym(Name, name)
 		}
 		out = append(out, reading.Fact{Name: name, Value: r.value(f.Name, f.Value)})
 	}
 	return out
+}
+
+// ownName says whether a fact's name is one of ours: as a whole, or each of its
+// parts, as those with a unit or a number are put together (requested_gib).
+func (r *Redactor) ownName(name string) bool {
+	if r.safe(name) {
+		return true
+	}
+	if strings.Count(name, "_") > 12 {
+		return false // none of ours is that long, and the ways to cut it are many
+	}
+	for i := 1; i < len(name); i++ {
+		if name[i] == '_' && (r.safe(name[:i]) || r.safe(name[:i+1])) && r.ownName(name[i+1:]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Redactor) value(name string, v reading.Value) reading.Value {
