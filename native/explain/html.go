@@ -199,6 +199,7 @@ func (rep *report) failureCard(i int) card {
 		c.Bar = drawBar(f, cells, from, to, exact)
 	}
 	c.Held = f.heldTables()
+	c.list(pinTitle, f.pinLines(), false)
 	c.list("Certain", f.certain(), false)
 	c.list("What cannot be concluded", open, false)
 	if f.reruns != nil {

@@ -142,6 +142,7 @@ func (f *failure) json(o *object) {
 	for _, v := range f.Values() {
 		o.member(v.Name, rawValue(v))
 	}
+	o.member("pinned", string(common.Pins(f.pins()).AppendJSON(nil)))
 	why, open, next := f.words()
 	o.text("why", why)
 	o.member("not_concluded", rawTexts(open))
@@ -224,6 +225,11 @@ func (rep *report) runJSON(o *object) {
 		o.integer("peak_in_use_bytes", a.PeakInUse)
 		o.integer("peak_at_ns", a.PeakAt)
 		o.integer("peak_reserved_bytes", a.PeakReserved)
+		o.integer("peak_reserved_at_ns", a.PeakReservedAt)
+		o.member("peak_utilisation", strconv.FormatFloat(a.Utilisation(), 'f', 4, 64))
+		o.integer("floor_bytes", a.Floor)
+		o.integer("allocators_cost_bytes", a.Cost())
+		o.integer("driver_calls", a.DriverCalls)
 		o.integer("num_allocs", a.Allocs)
 		o.integer("num_frees", a.Frees)
 		if a.Within != "" {

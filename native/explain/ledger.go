@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"tideline/protocol/event"
+	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
 	"tideline/shared/analysis/ledger"
+	"tideline/shared/analysis/pins"
 )
 
 // keepLedgers notes where the memory of each allocator's card was at its peak.
@@ -29,6 +31,14 @@ func (rep *report) keepLedgers() {
 	}
 }
 
+// costs is what an allocator of a card held beyond what was asked for at most.
+func (rep *report) costs(a *analysis.AllocatorSummary) string {
+	if rep.ledgers[a.ID] == nil || a.Cost() < a.PeakReserved/100 {
+		return ""
+	}
+	return fmt.Sprintf("; %s were asked for at most, the other %s are the allocator's cost", event.FormatBytes(a.Floor), event.FormatBytes(a.Cost()))
+}
+
 // ledgerText says where all of a card's memory was.
 func ledgerText(w *bufio.Writer, l *ledger.Ledger, when string) {
 	if l == nil {
@@ -48,5 +58,33 @@ func ledgerTable(l *ledger.Ledger, when string) heldTable {
 	}
 	return t
 }
+
+// pins are the regions that little keeps.
+func (f *failure) pins() []pins.Pin {
+	if f.recorded != nil {
+		return f.recorded.Pins
+	}
+	return f.Pins()
+}
+
+// pinLines tell of those that keep most, where the pool is in pieces for it.
+func (f *failure) pinLines() (out []string) {
+	list := f.pins()
+	if f.Verdict != analysis.Fragmented && f.Verdict != analysis.OtherProcess || pins.Idle(list) < f.Pool.N/50 {
+		return nil
+	}
+	for i := range list {
+		if i == mostPins {
+			break
+		}
+		out = append(out, list[i].Line())
+	}
+	return out
+}
+
+const (
+	mostPins = 4
+	pinTitle = "Regions that little keeps, which can neither be given back nor used as one"
+)
 
 const atPeak = " at the peak"

@@ -107,3 +107,18 @@ func TestWhereTheMemoryOfTheCardIs(t *testing.T) {
 		}
 	}
 }
+
+// TestRegionsThatLittleKeepsAreNamed: of a failure in a pool that grew.
+func TestRegionsThatLittleKeepsAreNamed(t *testing.T) {
+	file := exampleFile(t, "fragmentation")
+	for _, o := range []Options{{}, {HTML: true}, {Redact: true}} {
+		o.NoReruns = true
+		got := strings.Join(strings.Fields(explain(t, "x", file, o)), " ")
+		if !strings.Contains(got, pinTitle) || !strings.Contains(got, "MiB idle of 4.00 MiB, kept by 1 block of 1.41 MiB, ") {
+			t.Errorf("%+v: the pinned regions are not in\n%s", o, got)
+		}
+	}
+	if !strings.Contains(explain(t, "x", file, Options{JSON: true, NoReruns: true}), `"pinned": [{"address":`) {
+		t.Error("no pinned regions in JSON")
+	}
+}

@@ -73,6 +73,10 @@ func (f *failure) redact(r *redact.Redactor, memo *trials) {
 		for i := range x.ByOp {
 			x.ByOp[i].Name = r.Name(redact.Op, x.ByOp[i].Name)
 		}
+		x.Pins = slices.Clone(x.Pins)
+		for i := range x.Pins {
+			x.Pins[i].Holder = r.Name(redact.Op, x.Pins[i].Holder)
+		}
 		f.recorded = &x
 	}
 	if f.reruns != nil {

@@ -122,6 +122,7 @@ func (f *failure) text(w *bufio.Writer, width int) {
 	f.table(w)
 	f.picture(w, width)
 	f.holders(w, width)
+	list(w, width, pinTitle, f.pinLines())
 	list(w, width, "Certain", certain)
 	list(w, width, "Not known", open)
 	if f.reruns != nil {
@@ -399,7 +400,7 @@ func (rep *report) runText(w *bufio.Writer, width int) {
 		if a.Limit.Known {
 			line += " of a limit of " + event.FormatBytes(a.Limit.N)
 		}
-		wrap(w, width, "  ", line+peakParts(a))
+		wrap(w, width, "  ", line+peakParts(a)+rep.costs(a))
 	}
 	for _, t := range s.Transfers {
 		wrap(w, width, "  ", fmt.Sprintf("transfers, %s: %d, %s", t.Cause, t.Count, event.FormatBytes(t.Bytes)))

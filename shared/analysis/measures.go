@@ -1,6 +1,9 @@
 package analysis
 
-import "tideline/protocol/event"
+import (
+	"tideline/protocol/event"
+	"tideline/shared/analysis/pins"
+)
 
 // Measures are the figures of a pool at one instant. "Fragmented" is said of
 // different losses with different cures, so they are kept apart.
@@ -65,6 +68,15 @@ func (x Measures) Internal() float64 {
 // External is the part of the free bytes outside of the largest free run. 0
 // when nothing is free.
 func (x Measures) External() float64 { return fragmentation(x.Free, x.LargestFree) }
+
+// Pins are the regions of which little keeps much, where all chunks are known
+// and there is more than one region: of one alone, the holes say it.
+func (r *Reading) Pins() []pins.Pin {
+	if !r.ListComplete || len(r.Map) < 2 {
+		return nil
+	}
+	return pins.Of(r.Map)
+}
 
 // UsableFor is how many requests of n bytes the free runs would serve at once,
 // without growth. Requests round up to the granule of 256 bytes.

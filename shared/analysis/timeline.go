@@ -9,6 +9,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/analysis/cause"
 	"tideline/shared/analysis/ledger"
+	"tideline/shared/analysis/pins"
 	"tideline/shared/ingest/bfclog"
 )
 
@@ -51,6 +52,9 @@ type AllocatorSummary struct {
 	PeakInUse        int64
 	PeakAt           int64 // nanoseconds
 	PeakReserved     int64
+	PeakReservedAt   int64 // nanoseconds
+	Floor            int64 // bytes: the most that was asked for at once; no allocator does with less
+	DriverCalls      int64 // regions taken, given back and refused
 	Allocs, Frees    int64
 	PeakByCategory   [event.NumCategories]int64
 	Fragmentation    float64 // worst over the failures, 0 without any
@@ -65,6 +69,15 @@ type AllocatorSummary struct {
 	ArenaUnused int64
 	Reported    bool // the peaks are those that an imported log tells, not those of the blocks it lists
 }
+
+// Utilisation is the peak in use over the peak reserved, and 1 when nothing was.
+func (a *AllocatorSummary) Utilisation() float64 {
+	return Measures{Reserved: a.PeakReserved, InUse: a.PeakInUse}.Utilisation()
+}
+
+// Cost is what the allocator held at its peak beyond the least that any could
+// have done with.
+func (a *AllocatorSummary) Cost() int64 { return max(0, a.PeakReserved-a.Floor) }
 
 // Transfers sums the copies of one cause.
 type Transfers struct {
@@ -86,6 +99,7 @@ type RecordedFailure struct {
 	Step    int32
 	Reading *Reading
 	Ledger  *ledger.Ledger // where all memory of the card was then; nil where its size is not known
+	Pins    []pins.Pin     // regions that little keeps, by op; of a pool of several
 	ByKind  []Held         // by category, the largest first
 	ByOp    []Held         // by op, the largest first
 	Blocks  int64
@@ -316,6 +330,7 @@ func (t *Timeline) annotation(e *event.Event) {
 
 func (t *Timeline) region(e *event.Event) {
 	a, d := t.allocator(e.Allocator, e.Device), t.device(e.Device)
+	a.out.DriverCalls++
 	switch e.Kind {
 	case event.RegionAdd:
 		a.out.Reserved += e.Size
@@ -324,7 +339,9 @@ func (t *Timeline) region(e *event.Event) {
 		} else {
 			t.beginArena(a, e)
 		}
-		a.out.PeakReserved = max(a.out.PeakReserved, a.out.Reserved)
+		if a.out.Reserved > a.out.PeakReserved {
+			a.out.PeakReserved, a.out.PeakReservedAt = a.out.Reserved, e.Time
+		}
 		a.refusals = a.refusals[:0]
 	case event.RegionRemove:
 		a.out.Reserved -= e.Size
@@ -381,6 +398,7 @@ func (a *allocatorState) add(e *event.Event) {
 	a.live[e.Address] = live{e.Size, e.Requested, e.Op, c}
 	a.now[c] += e.Size
 	a.asked += e.Requested
+	a.out.Floor = max(a.out.Floor, a.asked)
 	a.out.InUse += e.Size
 }
 
@@ -422,6 +440,12 @@ func (t *Timeline) failure(e *event.Event) {
 		a.out.Fragmentation = max(a.out.Fragmentation, r.Fragmentation)
 	}
 	out.Ledger = t.ledgerOf(a, e)
+	if out.Reading != nil {
+		out.Pins = out.Reading.Pins()
+		for i := range out.Pins {
+			out.Pins[i].Holder = t.strs.At(a.live[out.Pins[i].Largest].op)
+		}
+	}
 	out.ByKind, out.ByOp = t.holders(a, t.inner(a))
 	t.sum.Failures = append(t.sum.Failures, out)
 }

@@ -87,3 +87,45 @@ func BenchmarkTimeline(b *testing.B) {
 		i++
 	}
 }
+
+// TestWhatAnAllocatorCosts: the peaks have times of their own, the floor is what
+// was asked for at most, and what is held beyond it is the allocator's.
+func TestWhatAnAllocatorCosts(t *testing.T) {
+	s := tell(new(event.Strings),
+		event.Event{Kind: event.RegionAdd, Time: 1, Address: 4096, Size: 100},
+		event.Event{Kind: event.Alloc, Time: 2, Address: 4096, Size: 40, Requested: 33},
+		event.Event{Kind: event.Alloc, Time: 3, Address: 4136, Size: 40, Requested: 40},
+		event.Event{Kind: event.Forward, Time: 4, Address: 4136, Size: 40, Requested: 7},
+		event.Event{Kind: event.Free, Time: 5, Address: 4096, Size: 40},
+		event.Event{Kind: event.RegionRefused, Time: 6, Size: 400},
+		event.Event{Kind: event.RegionAdd, Time: 7, Address: 8192, Size: 60},
+		event.Event{Kind: event.Alloc, Time: 8, Address: 8192, Size: 20, Requested: 1},
+		event.Event{Kind: event.RegionRemove, Time: 9, Address: 4096, Size: 100},
+	)
+	a := s.Allocators[0]
+	if a.PeakAt != 3 || a.PeakReserved != 160 || a.PeakReservedAt != 7 || a.Floor != 73 || a.Cost() != 87 || a.DriverCalls != 4 || a.Utilisation() != 0.5 {
+		t.Errorf("%+v, cost %d, utilisation %g", a, a.Cost(), a.Utilisation())
+	}
+	if n := (&AllocatorSummary{}).Utilisation(); n != 1 {
+		t.Errorf("utilisation of nothing: %g", n)
+	}
+}
+
+// TestRegionsThatLittleKeepsHaveTheirHolder: of a failure, by the op of the
+// largest block.
+func TestRegionsThatLittleKeepsHaveTheirHolder(t *testing.T) {
+	strs := new(event.Strings)
+	s := tell(strs,
+		event.Event{Kind: event.AllocatorFacts, Size: 300, Text: strs.ID("name=GPU_0_bfc\nkind=bfc\n")},
+		event.Event{Kind: event.RegionAdd, Address: 0x100, Size: 100},
+		event.Event{Kind: event.RegionAdd, Address: 0x1000, Size: 200},
+		event.Event{Kind: event.Alloc, Address: 0x100, Size: 90, Requested: 90, Op: strs.ID("batch")},
+		event.Event{Kind: event.Alloc, Address: 0x1000, Size: 10, Requested: 10, Op: strs.ID("step")},
+		event.Event{Kind: event.Alloc, Address: 0x100a, Size: 20, Requested: 20, Op: strs.ID("kernel")},
+		event.Event{Kind: event.OutOfMemory, Size: 180, Requested: 180, Text: strs.ID("r 100 100\nu 100 90 90\nf 15a 10 0\nr 1000 200\nu 1000 10 10\nu 100a 20 20\nf 101e 170 0\n")},
+	)
+	p := s.Failures[0].Pins
+	if len(p) != 2 || p[0].Address != 0x1000 || p[0].Idle != 170 || p[0].Live != 30 || p[0].Blocks != 2 || p[0].Holder != "kernel" || p[1].Holder != "batch" {
+		t.Errorf("%+v", p)
+	}
+}

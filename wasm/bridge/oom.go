@@ -7,6 +7,7 @@ import (
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/finding"
 	"tideline/shared/analysis/ledger"
+	"tideline/shared/analysis/pins"
 	"tideline/shared/store"
 )
 
@@ -114,6 +115,7 @@ func (s *Session) oom(a *answer, r *request) {
 			s.heldBy(a, r.sl.tl, pool, ids, o.Time)
 		}
 		ledgerTable(a, finding.Ledger(r.sl.tl, pool, o.Moment, o))
+		pinTable(a, r.sl.tl, pool, ids, m)
 	}
 	holeTable(a, m)
 	a.endList()
@@ -145,6 +147,29 @@ func ledgerTable(a *answer, l *ledger.Ledger) {
 	a.table(l.Title(), 0, []column{{"Where", kText}, {"Bytes", kBytes}, {"", kShare}}, func() {
 		for _, x := range l.Lines() {
 			a.row().text(x.Name).num(x.Bytes).num(max(0, x.Bytes)).endRow(rowEnd{})
+		}
+	})
+}
+
+// pinTable lists the regions of which little keeps much, and by whom.
+func pinTable(a *answer, tl *store.Timeline, p *store.Pool, live []int32, m event.ChunkMap) {
+	if len(m) < 2 {
+		return // the holes say it
+	}
+	list := pins.Of(m)
+	if len(list) == 0 {
+		return
+	}
+	op := map[uint64]event.StringID{}
+	for _, i := range live {
+		x := p.Alloc(int(i))
+		op[x.Address] = x.Op
+	}
+	more := max(0, len(list)-maxRows)
+	a.table("Regions that little keeps", more, []column{{"Idle", kBytes}, {"Region", kBytes}, {"Kept by", kBytes}, {"Blocks", kCount}, {"Largest of", kText}, {"", kShare}}, func() {
+		for i := range list[:len(list)-more] {
+			x := &list[i]
+			a.row().num(x.Idle).num(x.Size).num(x.Live).num(int64(x.Blocks)).text(firstOf(tl.Text(op[x.Largest]), "–")).num(x.Idle).endRow(rowEnd{})
 		}
 	})
 }
