@@ -1,7 +1,6 @@
 package draw
 
 import (
-	"math"
 	"sort"
 
 	"tideline/shared/store"
@@ -18,38 +17,58 @@ const reach = 8
 // tileChanges is how many changes of a pool lie in one tile of package store.
 const tileChanges = 128
 
-// grew reports whether a lane in an unchanged window differs from what it
-// showed only by what its timeline has gained since, and if so forgets the
-// columns that this touches.
-func (r *Renderer) grew(tl *store.Timeline, v *View, i int, s *shown, k *laneKey) bool {
+// gained reports whether a lane that was drawn in the window of s differs from
+// what it would show there now only by what its timeline, or its part that
+// passes a filter, has gained since; and if so forgets the columns that this
+// touches.
+func (r *Renderer) gained(tl *store.Timeline, v *View, i int, s *shown, k *laneKey) bool {
 	was := s.key
-	was.version = k.version
-	if was != *k || s.t0 != v.T0 || s.t1 != v.T1 || v.step() == 0 || k.part != nil || k.lane.Kind == MinimapLane {
+	was.version, was.partSeen = k.version, k.partSeen
+	old := *v
+	old.T0, old.T1 = s.t0, s.t1
+	if was != *k || old.step() == 0 || k.lane.Kind == MinimapLane {
 		return false
 	}
-	if s.mode != r.mode(tl, v, i) || s.measure != r.measure(tl, v, i) {
+	if s.measure != r.measure(tl, v, i) || s.mode != r.mode(tl, &old, i) {
 		return false
 	}
-	x := v.x(s.last) - reach*v.dpr()
+	x := old.x(s.last) - reach*v.dpr()
 	switch l := &v.Lanes[i]; l.Kind {
 	case AddressLane:
-		if p := tl.Pools()[l.Pool]; showsTiles(p, v) {
-			x = min(x, openTile(p, v, s.points))
+		if p := tl.Pools()[l.Pool]; showsTiles(p, &old) {
+			x = min(x, openTile(p, &old, s.points))
 		}
 	case TransferLane:
-		x = min(x, r.newTraffic(tl, v, l))
+		x = min(x, r.newTraffic(tl, &old, l))
 	}
-	x = min(max(x, 0), v.W)
-	s.from, s.to = min(s.from, x), min(s.to, x)
-	s.key = *k
+	s.from, s.to = min(s.from, max(x, 0)), min(s.to, max(x, 0))
 	return true
+}
+
+// newest draws at once what came after a time, in all columns from there on:
+// who follows a run looks there. The rest can wait.
+func (r *Renderer) newest(img *Image, tl *store.Timeline, v *View, i int, after int64) {
+	s := &r.drawn[i]
+	x := min(max(v.x(after)-reach*v.dpr(), 0), v.W)
+	if x == v.W || v.step() == 0 {
+		return
+	}
+	if s.to < x-v.W/8 || s.from >= s.to {
+		s.from, s.to = x, x
+	}
+	if s.from == s.to && wholeOnly(v.Lanes[i].Kind) {
+		s.from, s.to = 0, 0
+	}
+	r.paint(img, tl, v, i, s.to, v.W)
+	s.touch(s.to, v.W)
+	s.to = v.W
 }
 
 // openTile is the first column that shows the tile of a pool's changes that was
 // still open when there were n of them.
 func openTile(p *store.Pool, v *View, n int) int {
-	whole := n - n%tileChanges
-	return sort.Search(v.W, func(x int) bool { return p.Changes(math.MinInt64, v.TimeAt(x+1)) > whole })
+	whole, first := n-n%tileChanges, p.FirstChange()
+	return sort.Search(v.W, func(x int) bool { return p.Changes(first, v.TimeAt(x+1)) > whole })
 }
 
 // newTraffic is the first column of a transfer lane in which other bytes

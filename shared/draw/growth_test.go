@@ -24,16 +24,19 @@ func TestAPictureThatGrowsIsThatOfAFreshOne(t *testing.T) {
 		name string
 		made synthetic.Options
 		odd  bool
-		past float64 // of the run, in the window from the start
+		past float64 // of the run, in the window from the start; 0: it follows the run
 	}{
 		{"steady", synthetic.Options{Events: 150_000, Seed: 3}, false, 1.05},
 		{"changing", synthetic.Options{Events: 150_000, Seed: 4, Dynamic: true, Devices: 2}, false, 1.3},
 		{"short", synthetic.Options{Events: 6_000, Seed: 5, Dynamic: true}, false, 1.02},
 		{"with failures and gaps", synthetic.Options{Events: 150_000, Seed: 6, Dynamic: true}, true, 1.1},
+		{"followed", synthetic.Options{Events: 90_000, Seed: 9, Dynamic: true}, false, 0},
+		{"followed with failures and gaps", synthetic.Options{Events: 90_000, Seed: 10}, true, 0},
 		{"out of view", synthetic.Options{Events: 60_000, Seed: 7, Dynamic: true}, true, 0.4},
 	} {
-		for _, hurried := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, hurried %v", c.name, hurried), func(t *testing.T) {
+		for i := range 4 {
+			hurried, filtered := i&1 != 0, i&2 != 0
+			t.Run(fmt.Sprintf("%s, hurried %v, filtered %v", c.name, hurried, filtered), func(t *testing.T) {
 				tl := store.New(nil)
 				var all events
 				synthetic.Generate(c.made, tl.Strings(), &all)
@@ -41,8 +44,8 @@ func TestAPictureThatGrowsIsThatOfAFreshOne(t *testing.T) {
 				if c.odd {
 					all = withTroubles(all, rnd)
 				}
-				part, whole := growing(t, tl, all, c.past, hurried, rnd)
-				if c.past > 1 && !c.odd && part < whole {
+				part, whole := growing(t, tl, all, c.past, hurried, filtered, rnd)
+				if c.past != 0.4 && !c.odd && part < whole {
 					t.Errorf("%d frames drew a part, %d all columns", part, whole)
 				}
 			})
@@ -52,7 +55,7 @@ func TestAPictureThatGrowsIsThatOfAFreshOne(t *testing.T) {
 
 // growing appends events in pieces, draws after each, and counts how many
 // frames of memory lanes drew a part of the columns and how many drew all.
-func growing(t *testing.T, tl *store.Timeline, all events, past float64, hurried bool, rnd *rand.Rand) (part, whole int) {
+func growing(t *testing.T, tl *store.Timeline, all events, past float64, hurried, filtered bool, rnd *rand.Rand) (part, whole int) {
 	t.Helper()
 	var r Renderer
 	if hurried {
@@ -62,6 +65,7 @@ func growing(t *testing.T, tl *store.Timeline, all events, past float64, hurried
 	v.T0, v.T1 = all[0].Time, all[0].Time+int64(float64(all[len(all)-1].Time-all[0].Time)*past)+1
 	v.Align()
 	img, want := NewImage(v.W, v.H), NewImage(v.W, v.H)
+	filter := store.NewFilter(tl, "block1")
 	for n := 0; len(all) > 0; n++ {
 		k := min(len(all), 1+rnd.IntN(400)*rnd.IntN(20))
 		if i := slices.IndexFunc(all[:k], func(e event.Event) bool { return e.Kind == event.OutOfMemory }); i >= 0 {
@@ -72,10 +76,24 @@ func growing(t *testing.T, tl *store.Timeline, all events, past float64, hurried
 		if l := Layout(tl, v.H, 3, 1); len(l) != len(v.Lanes) {
 			v.Lanes = l // places stay, as the page's do
 		}
-		if n%40 == 30 { // somebody looks elsewhere
+		if n%40 == 30 && past != 0 { // somebody looks elsewhere
 			d := (v.T1 - v.T0) / 7
 			v.T0, v.T1 = v.T0+d, v.T1+d
 			v.Align()
+		}
+		if _, last := tl.Span(); past == 0 && last >= v.T1 {
+			v.T0 = min(v.T0, last-1)
+			v.T1 = last + (last-v.T0)/16 + 1
+			v.Align()
+		}
+		if filtered {
+			for len(v.Parts) < len(tl.Pools()) {
+				v.Parts = append(v.Parts, store.NewPart(tl.Pools()[len(v.Parts)], filter))
+			}
+			for _, p := range v.Parts {
+				p.Advance(rnd.IntN(3000))
+			}
+			v.PartsSeen++
 		}
 		touched := r.Frame(img, tl, v)
 		for i := 0; r.Pending() && i < 1000; i++ {

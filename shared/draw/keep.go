@@ -8,16 +8,28 @@ type shown struct {
 	key    laneKey
 	t0, t1 int64
 	mode   uint64 // see Renderer.mode
-	// Of the timeline, by then: see Renderer.grew.
+	// What was known when it was drawn: see Renderer.gained.
 	measure uint64
-	last    int64 // time of the last event
-	points  int   // changes of the lane's pool
+	last    int64 // time of the last event, or from which a filter has not looked
+	points  int   // changes of the lane's pool, as far as a filter has looked
 	// The columns [from,to) are exact.
 	from, to int
 	// What this frame touched.
 	changedFrom, changedTo int
 	// must: the old picture is none of this lane, so that it cannot wait.
 	must bool
+}
+
+// note remembers what is known of a lane's timeline by now.
+func (s *shown) note(tl *store.Timeline, v *View, i int) {
+	_, s.last = tl.Span()
+	s.points = 0
+	if l := &v.Lanes[i]; l.Pool < len(tl.Pools()) {
+		s.points = tl.Pools()[l.Pool].Points()
+	}
+	if part := s.key.part; part != nil {
+		s.last, s.points = min(s.last, part.Until()), min(s.points, part.Taken())
+	}
 }
 
 func (s *shown) touch(x0, x1 int) {
@@ -37,30 +49,36 @@ const pieceWidth = stripWidth
 func (r *Renderer) keep(img *Image, tl *store.Timeline, v *View, i int) {
 	s, k := &r.drawn[i], r.key(tl, v, i)
 	s.changedFrom, s.changedTo, s.must = 0, 0, false
-	was := s.key
-	if s.key.part, s.key.partSeen = k.part, k.partSeen; r.Enough == nil {
-		s.key = was
-	}
-	if s.key != k {
-		if r.grew(tl, v, i, s, &k) {
-			s.must = true
-		} else {
-			*s = shown{key: k, t0: v.T0, t1: v.T1, mode: r.mode(tl, v, i), measure: r.measure(tl, v, i), must: true}
+	before := s.last
+	gained := s.key != k && r.gained(tl, v, i, s, &k)
+	if s.key != k && !gained {
+		if r.Enough == nil || !s.key.sameButFilter(&k) {
+			*s = shown{t0: v.T0, t1: v.T1, mode: r.mode(tl, v, i), measure: r.measure(tl, v, i), must: true}
 		}
-		_, s.last = tl.Span()
-		if l := &v.Lanes[i]; l.Pool < len(tl.Pools()) {
-			s.points = tl.Pools()[l.Pool].Points()
-		}
-		return
-	}
-	if s.key != was {
-		// Another filter, or more of what passes it: the picture before can be
-		// looked at meanwhile.
+		// Another filter: the picture before can be looked at meanwhile.
 		s.from, s.to = 0, 0
 	}
-	if s.t0 == v.T0 && s.t1 == v.T1 {
-		return
+	if s.key != k {
+		s.key = k
+		s.note(tl, v, i)
 	}
+	if !s.must && (s.t0 != v.T0 || s.t1 != v.T1) {
+		r.move(img, tl, v, i)
+	}
+	if gained && r.Enough != nil {
+		r.newest(img, tl, v, i, before)
+	}
+}
+
+// sameButFilter reports whether two keys differ at most by what passes a filter.
+func (k laneKey) sameButFilter(o *laneKey) bool {
+	k.part, k.partSeen = o.part, o.partSeen
+	return k == *o
+}
+
+// move keeps what of a lane's picture lies in another window too.
+func (r *Renderer) move(img *Image, tl *store.Timeline, v *View, i int) {
+	s := &r.drawn[i]
 	old := View{T0: s.t0, T1: s.t1, W: v.W}
 	mode := r.mode(tl, v, i)
 	dx, scrolled := scrolled(&old, v)
