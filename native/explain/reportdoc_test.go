@@ -236,6 +236,9 @@ func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
 	for name, s := range map[string]string{"library": library, "start": start, "placement": placement, "killed": killed, "array": array} {
 		p.report(name, []byte(s), Options{NoReruns: true})
 	}
+	for _, name := range []string{"rmm-messages", "ort-messages", "smi-470-mig", "torch-messages"} {
+		p.report(name, read(t, "../../shared/ingest/testdata/"+name+".txt"), Options{NoReruns: true})
+	}
 	both := Join(Part{"dump", bytes.NewReader(read(t, copies+"/05-tf-bfc-2023-cifar-fragmented/input.log"))}, Part{"library", strings.NewReader(library)})
 	pasted, err := io.ReadAll(both)
 	if err != nil {
@@ -244,6 +247,7 @@ func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
 	p.report(both.Name(), pasted, Options{NoReruns: true, Parts: both})
 	leak := exampleFile(t, "leak")
 	p.report("cut", leak[:len(leak)*2/3], Options{})
+	p.report("a snapshot of a failure", oomSnapshot(t, 1000), Options{NoReruns: true})
 	p.report("trace", traceOf(t, leak), Options{})
 	p.report("saved", keeping(t, &saved.Readings{Kind: "rmm-log", Cut: "too long", LeftOut: 1, List: []*common.Reading{{Kind: "rmm-log", Line: 3, Verdict: "balanced", Why: "all was freed"}}}), Options{})
 	for at := range p.unknown {
@@ -272,7 +276,7 @@ func TestWhatWasCutIsSaidOfSavedReadings(t *testing.T) {
 	file := keeping(t, &saved.Readings{Kind: "rmm-log", Cut: "too long", LeftOut: 2, List: []*common.Reading{{Kind: "rmm-log", Line: 3, Name: "RMM", Verdict: "balanced"}}})
 	for _, o := range []Options{{}, {HTML: true}} {
 		report := strings.Join(strings.Fields(explain(t, "x.tideline", file, o)), " ")
-		for _, want := range []string{"of its input, an rmm-log,", "Not all of the input was read: too long.", "2 more readings were left out.", "line 3"} {
+		for _, want := range []string{"made of another file (rmm-log), and", "Not all of that file was read: too long.", "2 more readings were left out.", "line 3"} {
 			if !strings.Contains(report, want) {
 				t.Errorf("%v: no %q in %s", o.HTML, want, report)
 			}

@@ -30,28 +30,16 @@ func (rep *report) savedWords() string {
 	}
 	kind := rep.saved.Kind
 	if kind == "" {
-		kind = "file of a kind that is not told"
+		kind = "of a kind that is not told"
 	}
-	words := fmt.Sprintf("Saved with the timeline: what was read of its input, %s %s, when it was made of it.", article(kind), kind)
+	words := fmt.Sprintf("Saved readings: this timeline was made of another file (%s), and keeps what that said.", kind)
 	if rep.saved.Cut != "" {
-		words += " Not all of the input was read: " + rep.saved.Cut + "."
+		words += " Not all of that file was read: " + rep.saved.Cut + "."
 	}
 	if rep.saved.LeftOut > 0 {
 		words += fmt.Sprintf(" %d more readings were left out.", rep.saved.LeftOut)
 	}
 	return words
-}
-
-func article(word string) string {
-	switch word[0] {
-	case 'a', 'e', 'i', 'o', 'u', 'n', 'x': // an nvidia-smi, an rmm-log, an xla-oom
-		return "an"
-	case 'r':
-		if len(word) > 1 && word[1] == 'm' {
-			return "an"
-		}
-	}
-	return "a"
 }
 
 func (rep *report) savedJSON(o *object) {

@@ -99,11 +99,35 @@ export const opening = {
       this.openMs = performance.now() - this.openedAt;
       this.keep(id || `file:${name}`, name, blob, told);
       if (end.warning) this.toast(end.warning, true);
+      const kept = !told && (await this.recall());
       this.remember();
       await this.settings();
       this.restore();
       if (this.current?.ooms) this.skipWait();
+      if (kept) await this.firstLook();
     });
+  },
+
+  // recall takes the readings that the timeline on screen keeps of the input it was
+  // made of; they are the reader's to read. It says whether there are any.
+  async recall() {
+    const { blob } = this;
+    const [at, size] = this.current?.readings ?? [];
+    if (!size || this.told || !blob) return false;
+    const nothing = () => {};
+    let told = null;
+    try {
+      told = await this.reader.open(blob.slice(at, at + size), this.current.name, { known: nothing, piece: nothing, progress: nothing, tried: nothing, over: nothing });
+    } catch (e) {
+      this.toast(`What the file says of its input cannot be read: ${e.message}`, true);
+    }
+    if (!told?.readings.length || this.blob !== blob) return false;
+    this.told = told;
+    const mine = this.library.get(this.localId);
+    if (mine?.blob === blob) mine.told = told;
+    if (told.origin === "log") await this.engine.call({ t: "moments" });
+    this.facts();
+    return true;
   },
 
   // read opens another program's file: the reader turns it into a timeline, whose
@@ -127,7 +151,7 @@ export const opening = {
           },
           piece: (bytes) => this.engine.tell({ t: "piece", bytes }, [bytes.buffer]),
           progress: (share) => this.progress(share),
-          tried: (more) => this.tried(told, more),
+          tried: (more, end) => this.tried(told, more, end),
           over: () => this.idle(),
         });
       } catch (e) {
@@ -142,6 +166,7 @@ export const opening = {
       this.blob = made;
       this.openMs = performance.now() - started;
       this.keep(`file:${name}`, name, made, told);
+      this.amend(told);
       if (told.cut) this.toast(`Not all of it was read: ${told.cut}`, true);
       this.facts();
       this.remember();
@@ -160,11 +185,26 @@ export const opening = {
     if (t !== undefined) this.moveCursor(t);
   },
 
-  // tried takes what other settings came to into what the file means.
-  tried(told, more) {
+  // tried takes what other settings came to into what the file means, and into the
+  // timeline that is saved and shared.
+  tried(told, more, end) {
     if (!told) return;
     told.readings = more.readings;
+    told.amended = [more.end, end];
+    this.amend(told);
     if (this.told === told && this.details.tab === "reading") this.details.refresh();
+  },
+
+  // amend puts the new end of a timeline in the place of the old one, once both are
+  // there.
+  amend(told) {
+    const mine = [...this.library.values()].find((x) => x.told === told);
+    if (!mine || !told.amended) return;
+    const [at, end] = told.amended;
+    const blob = new Blob([mine.blob.slice(0, at), end], { type: mine.blob.type });
+    delete told.amended;
+    if (this.blob === mine.blob) this.blob = blob;
+    mine.blob = blob;
   },
 
   // takeBack puts on screen again what a file took the place of that then failed.

@@ -25,11 +25,11 @@ const breathe = () => new Promise((r) => {
 // pause leaves the processor to the picture before other settings are tried.
 const pause = () => new Promise((r) => setTimeout(r, 500));
 
+const drained = () => m.answer(m.call.tl_drain()).slice();
+
 function hand(id) {
-  const n = m.call.tl_drain();
-  if (n === 0) return;
-  const bytes = m.answer(n).slice();
-  post({ t: "piece", id, bytes }, [bytes.buffer]);
+  const bytes = drained();
+  if (bytes.length) post({ t: "piece", id, bytes }, [bytes.buffer]);
 }
 
 const pieceBytes = 1 << 20;
@@ -107,7 +107,10 @@ async function open({ id, name, blob }) {
     if (state === known) post({ t: "known", id, known: told() });
     if (state === full || state === complete) hand(id);
     if (state === complete) post({ t: "answer", id, answer: told() });
-    if (state === tried) post({ t: "tried", id, answer: told() });
+    if (state === tried) {
+      const end = drained();
+      post({ t: "tried", id, answer: told(), end }, [end.buffer]);
+    }
     if (![known, full, complete, busy].includes(state)) break;
     if (state !== busy || performance.now() - breath > 25) {
       await (state === complete ? pause() : breathe());

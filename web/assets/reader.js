@@ -44,7 +44,7 @@ export class Reader {
           case "answer":
             return c.resolve(data.answer);
           case "tried":
-            return c.hooks.tried(data.answer);
+            return c.hooks.tried(data.answer, data.end);
           case "failed":
             return this.#settle((x) => x.reject(new Error(data.error)));
           case "over":
@@ -82,9 +82,9 @@ export class Reader {
 
   // open reads a file: known is called once when it is understood, piece with
   // every piece of its timeline, progress with the share that was read, tried
-  // with what other settings came to, over when nothing more follows. It
-  // resolves with what the file means, or with null when another file or stop
-  // came in between.
+  // with what other settings came to and the timeline's new end, over when nothing
+  // more follows. It resolves with what the file means, or with null when another
+  // file or stop came in between.
   async open(blob, name, hooks) {
     this.stop();
     const id = this.#next++;
@@ -93,6 +93,11 @@ export class Reader {
     });
     this.#start().then((worker) => this.#call?.id === id && worker.postMessage({ t: "open", id, name, blob }), () => {});
     return promise;
+  }
+
+  // busy tells that a file is being read, or settings are being tried on it.
+  get busy() {
+    return !!this.#call;
   }
 
   // stop gives the file up that is being read.

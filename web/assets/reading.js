@@ -10,10 +10,19 @@ export function show(pane, told) {
   const list = told?.readings ?? [];
   $("tab-note").textContent = list.length > 1 ? `${list.length} readings of one input` : "";
   const nodes = list.map((r, i) => reading(r, i, list.length));
+  if (told?.own && list.length) nodes.unshift(el("p.pane-note.saved", { role: "note" }, saved(told)));
   if (told?.cut) nodes.unshift(el("p.pane-note", { role: "note" }, `Not all of it was read: ${told.cut}.`));
   const top = pane.scrollTop;
   pane.replaceChildren(...nodes);
   pane.scrollTop = top;
+}
+
+// saved says whose the readings of a timeline are.
+function saved({ input_kind: kind, input_cut: cut, left_out: left }) {
+  const words = [`Saved readings: this timeline was made of another file (${kind ?? "of a kind that is not told"}), and keeps what that said.`];
+  if (cut) words.push(`Not all of that file was read: ${cut}.`);
+  if (left) words.push(`${left} more readings were left out.`);
+  return words.join(" ");
 }
 
 function reading({ name, kind, line, phrase, rows, reading: r }, i, of) {

@@ -169,9 +169,11 @@ export const running = {
           if (whole) this.view = this.startView(); // it ends with the run
           this.facts();
           this.redraw(true);
+          const kept = await this.recall();
           await this.settings().catch(() => {});
           this.restore();
-          if (this.current.ooms) this.failed();
+          if (kept) await this.firstLook();
+          else if (this.current.ooms) this.failed();
         }
         await this.listRuns();
         this.tables();

@@ -123,6 +123,7 @@ export class Sharing {
     if (!options.some(([s]) => s === usual)) options.push([usual, "The service’s usual time"]);
     $("k-share-expiry").replaceChildren(...options.map(([s, name]) => el("option", { value: s, selected: s === usual }, name)));
     $("share-key-row").hidden = !this.limits.upload_key;
+    $("share-command").textContent = `tideline share FILE --redact --to ${location.origin}`;
     $("share-what").textContent = `${app.current?.name ?? "Timeline"}${app.told && !app.told.own ? " as a timeline" : ""}, ${bytes(app.blob.size)}`;
     this.#state(this.#made.get(app.blob) ?? null);
     $("share-dialog").showModal();

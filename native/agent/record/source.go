@@ -72,7 +72,7 @@ func Open(at io.ReaderAt, size int64, closer func() error) (*Opened, error) {
 	}
 	o := &Opened{file: f, at: at, size: size, close: closer}
 	for i, e := range f.Blocks() {
-		if e.Kind == block.Events || e.Kind == block.Strings {
+		if e.Kind == block.Events || e.Kind == block.Strings || e.Kind == block.Readings {
 			o.blocks = append(o.blocks, e)
 			o.number = append(o.number, i)
 		}

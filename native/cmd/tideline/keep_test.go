@@ -125,7 +125,7 @@ func TestSavedReadingsAreExplained(t *testing.T) {
 	for _, form := range [][]string{{"explain", line}, {"explain", "--html", "-", line}} {
 		_, out, _ := tideline(t, form...)
 		flat := strings.Join(strings.Fields(out), " ")
-		for _, words := range []string{"Saved with the timeline: what was read of its input, a pytorch-oom-message", "The request is larger than the device", "12.00 GiB"} {
+		for _, words := range []string{"Saved readings: this timeline was made of another file (pytorch-oom-message), and keeps what that said.", "The request is larger than the device", "12.00 GiB"} {
 			if !strings.Contains(flat, words) {
 				t.Errorf("%v does not say %q: %s", form, words, out)
 			}
