@@ -63,6 +63,31 @@ type message struct {
 	facts   map[string]string
 }
 
+// arenaMessages are those of ONNX Runtime, in its versions and wrappers.
+var arenaMessages = map[string][]message{
+	"win-conv": {{"undetermined_no_state", map[string]string{"node": `"347_nchwc"`, "op": `"Conv"`, "source_line": "330", "requested_rounded_bytes": "285081600"}}},
+	"triton":   {{"undetermined_no_state", map[string]string{"node": `"Mul_8702"`, "requested_rounded_bytes": "2830172160", "requested_text": `"2.64GiB"`}}},
+	"colab":    {{"undetermined_no_state", map[string]string{"node": `"MatMul_92_FusedMatMulAndScale"`, "requested_rounded_bytes": "8388608000"}}},
+	"nonode":   {{"undetermined_no_state", map[string]string{"node": "null", "op": `"ReduceSum"`, "requested_rounded_bytes": "939524096"}}},
+	"cudacall": {{"undetermined_no_state", map[string]string{"requested_rounded_bytes": "null", "device_ordinal": "0", "refused_call": `"cudaStreamCreateWithFlags(\u0026stream, cudaStreamNonBlocking)"`}}},
+	"ragflow":  {{"arena_limit", map[string]string{"node": `"p2o.Conv.28"`, "available_bytes": "0", "requested_rounded_bytes": "175657216"}}},
+	"cut":      {{"undetermined_truncated", map[string]string{"requested_rounded_bytes": "null", "source_line": "376"}}},
+	"wrap":     {{"undetermined_no_state", map[string]string{"node": `"Conv_0"`, "requested_rounded_bytes": "13111296"}}},
+}
+
+// poolMessages are those of the RAPIDS memory manager.
+var poolMessages = map[string][]message{
+	"cupoch":         {{"undetermined_no_state", map[string]string{"pool": "true", "source_line": "179", "requested_bytes": "null"}}},
+	"cudf":           {{"undetermined_no_state", map[string]string{"pool": "false", "source_line": "70"}}},
+	"old":            {{"undetermined_no_state", map[string]string{"pool": "false", "source_line": "68"}}},
+	"23":             {{"undetermined_no_state", map[string]string{"pool": "true", "source_line": "196"}}},
+	"24":             {{"limit_too_low", map[string]string{"pool": "true", "requested_bytes": "8192", "pool_bytes": "4096", "pool_limit_bytes": "4096", "repeated": "2"}}},
+	"2019":           {{"undetermined_no_state", map[string]string{"pool": "false"}}},
+	"spdlog":         {{"undetermined_no_state", map[string]string{"pool": "true"}}},
+	"upstream":       {{"undetermined_no_state", map[string]string{"pool": "false", "requested_bytes": "12884901888"}}},
+	"full-or-pieces": {{"undetermined_no_state", map[string]string{"pool": "true", "requested_bytes": "536870912", "pool_bytes": "1879048192", "pool_limit_bytes": "2147483648"}}},
+}
+
 // named cuts a file of texts, each under a line "---- NAME".
 func named(t *testing.T, file string) map[string]string {
 	t.Helper()
@@ -76,18 +101,27 @@ func named(t *testing.T, file string) map[string]string {
 }
 
 func TestMessages(t *testing.T) {
-	texts := named(t, "torch-messages.txt")
-	if len(texts) != len(messages) {
-		t.Errorf("%d texts, and %d are told of", len(texts), len(messages))
-	}
-	for name, want := range messages {
-		for form, s := range ways(texts[name]) {
-			t.Run(name+"/"+form, func(t *testing.T) { checkMessage(t, s, want) })
+	for _, c := range []struct {
+		file, kind string
+		want       map[string][]message
+	}{
+		{"torch-messages.txt", "pytorch-oom-message", messages},
+		{"ort-messages.txt", "ort-bfcarena", arenaMessages},
+		{"rmm-messages.txt", "rmm-log", poolMessages},
+	} {
+		texts := named(t, c.file)
+		if len(texts) != len(c.want) {
+			t.Errorf("%d texts in %s, and %d are told of", len(texts), c.file, len(c.want))
+		}
+		for name, want := range c.want {
+			for form, s := range ways(texts[name]) {
+				t.Run(c.kind+"/"+name+"/"+form, func(t *testing.T) { checkMessage(t, s, c.kind, want) })
+			}
 		}
 	}
 }
 
-func checkMessage(t *testing.T, s string, want []message) {
+func checkMessage(t *testing.T, s, kind string, want []message) {
 	t.Helper()
 	text, err := ReadText("x", strings.NewReader(s))
 	if err != nil {
@@ -98,7 +132,7 @@ func checkMessage(t *testing.T, s string, want []message) {
 		t.Fatalf("%d readings, want %d", len(all), len(want))
 	}
 	for i, r := range all {
-		checkReading(t, r, "pytorch-oom-message", want[i].verdict, want[i].facts)
+		checkReading(t, r, kind, want[i].verdict, want[i].facts)
 		if r.Why == "" {
 			t.Error("the reading does not say why")
 		}

@@ -132,6 +132,9 @@ func (r *readers) waiting() (set lines.Set) {
 	if !r.torch.Idle() {
 		set |= toTorch
 	}
+	if !r.ort.Idle() {
+		set |= toORT
+	}
 	if !r.rmm.Idle() {
 		set |= toRMM
 	}
@@ -232,9 +235,11 @@ func (r *readers) end(out *Text) {
 	ort := r.ort.End()
 	add(foreign.ORT(ort)...)
 	cut(ort.Cut)
-	if rmm := r.rmm.End(); rmm.Events > 0 || rmm.Header {
+	rmm := r.rmm.End()
+	if rmm.Events > 0 || rmm.Header {
 		add(foreign.RMM(rmm))
 	}
+	add(foreign.RMMRefusals(rmm)...)
 	smi := r.smi.End()
 	screens := foreign.SMI(smi)
 	add(screens...)

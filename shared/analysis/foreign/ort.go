@@ -154,13 +154,23 @@ func ortFailure(x *ortlog.Failure, a *ortlog.Arena) *reading.Reading {
 	f.Text("op", x.Op)
 	f.IntIf("source_line", x.Source, x.Source >= 0)
 	f.IntIf("available_bytes", x.Available, x.Available >= 0)
-	f.Set("requested_rounded_bytes", reading.Uint(x.Huge))
+	sized := x.Kind != ortlog.CallRefused && x.Kind != ortlog.Unfinished
+	if sized {
+		f.Set("requested_rounded_bytes", reading.Uint(x.Huge))
+		f.Text("requested_hex", "0x"+strconv.FormatUint(x.Huge, 16))
+	} else {
+		f.Null("requested_rounded_bytes")
+		f.Null("requested_hex")
+	}
 	if x.Requested >= 0 {
 		f.Text("requested_text", bfclog.Human(x.Requested))
 	} else {
 		f.Null("requested_text")
 	}
-	f.Text("requested_hex", "0x"+strconv.FormatUint(x.Huge, 16))
+	if x.Kind == ortlog.CallRefused {
+		f.IntIf("device_ordinal", x.Device, x.Device >= 0)
+		f.Text("refused_call", x.Call)
+	}
 	hi, lo := halves(x.Huge)
 	nonsenseSize := x.Huge >= 1<<50
 	if nonsenseSize && plausible(hi) && plausible(lo) {
@@ -173,8 +183,22 @@ func ortFailure(x *ortlog.Failure, a *ortlog.Arena) *reading.Reading {
 	if a != nil {
 		total = arenaFacts(f, a).total
 	}
-	r.Row("asked for", event.FormatBytes(max(0, x.Requested)))
+	if sized {
+		r.Row("asked for", event.FormatBytes(max(0, x.Requested)))
+	}
 	switch {
+	case x.Kind == ortlog.Unfinished:
+		r.Verdict = string(analysis.UndeterminedTruncated)
+		r.Why = "The message breaks off before it says whether the device refused or the arena's limit, and how much was asked for."
+		r.Next = []string{"Look for the whole message."}
+	case x.Kind == ortlog.CallRefused:
+		r.Verdict = string(analysis.UndeterminedNoState)
+		r.Why = "The driver had no memory for a call"
+		if x.Call != "" {
+			r.Why += " (" + x.Call + ")"
+		}
+		r.Why += ". How much it wanted, and what the device had free, is not in the text."
+		r.Next = []string{"See with nvidia-smi what is on the card; each session has an arena of its own, and streams and handles of the libraries take memory beside it."}
 	case nonsenseSize:
 		r.Verdict = string(analysis.NotMemory)
 		r.Why = fmt.Sprintf("No device will ever have %s.", bfclog.Spaced(bfclog.Human(max(0, x.Requested))))

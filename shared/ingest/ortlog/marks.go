@@ -5,6 +5,6 @@ package ortlog
 func Marks() []string {
 	return []string{
 		"bfcarena", "extended allocation by ", "total allocated bytes: ", "allocated memory at ", "while running ",
-		"requested buffer of", "smaller than requested", "find a free memory block",
+		"requested buffer of", "smaller than requested", "find a free memory block", "failure 2: out of memory",
 	}
 }

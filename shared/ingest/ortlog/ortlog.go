@@ -59,6 +59,8 @@ type Failure struct {
 	Huge      uint64
 	Available int64 // -1 unless the limit refused
 	Kind      FailureKind
+	Device    int64  // -1 when not told
+	Call      string // of the driver, where it is told
 }
 
 // FailureKind is which text it was.
@@ -68,7 +70,9 @@ type FailureKind uint8
 const (
 	DeviceRefused FailureKind = iota
 	LimitReached
-	NoBlock // "Failed to find a free memory block despite calling Extend"
+	NoBlock     // "Failed to find a free memory block despite calling Extend"
+	CallRefused // "CUDA failure 2: out of memory": outside of an arena, or where it grows
+	Unfinished  // the arena's text breaks off before its figure
 )
 
 // ErrNothing says that the text holds no line of the arena.
@@ -102,6 +106,8 @@ type Parser struct {
 	node   string
 	op     string
 	nodeAt int
+	open   string // a failure's line that may go on in the next ones
+	openAt int
 }
 
 // New is a parser that has seen nothing.
@@ -231,14 +237,69 @@ func (p *Parser) reserve(num int, s string) bool {
 	return true
 }
 
+// Idle says whether a line without a mark would change nothing.
+func (p *Parser) Idle() bool { return p.open == "" }
+
+// wrapped is over how many lines one text may be broken.
+const wrapped = 4
+
 // failure reads the texts of a refused request. The node may be named on the
-// line before.
+// line before, and a terminal may have broken the text.
 func (p *Parser) failure(num int, s string) bool {
+	if p.open != "" {
+		head := strings.TrimRight(p.open, " ")
+		piece := strings.TrimSpace(s)
+		for _, whole := range []string{head + " " + piece, head + piece} {
+			if f := refused(whole); f != nil && f.Kind != Unfinished {
+				f.Line, p.open = p.openAt, ""
+				p.named(p.openAt, whole)
+				p.file(f)
+				return true
+			}
+		}
+		switch {
+		case num-p.openAt < wrapped && piece != "" && refused(piece) == nil && !strings.HasPrefix(piece, "Traceback"):
+			p.open = head + " " + piece
+			return true
+		default:
+			p.endOpen()
+		}
+	}
+	p.named(num, s)
+	f := refused(s)
+	switch {
+	case f == nil:
+		return p.nodeAt == num
+	case f.Kind == Unfinished:
+		p.open, p.openAt = s, num
+		return true
+	}
+	f.Line = num
+	p.file(f)
+	return true
+}
+
+// endOpen files a failure whose end did not come.
+func (p *Parser) endOpen() {
+	if f := refused(p.open); f != nil {
+		f.Line = p.openAt
+		p.file(f)
+	}
+	p.open = ""
+}
+
+// named notes the node that a line names. In texts within others its quotes are
+// escaped.
+func (p *Parser) named(num int, s string) {
 	if op, ok := lines.Between(s, "while running ", " "); ok {
 		p.op, p.nodeAt = op, num
-		p.node, _ = lines.Between(s, "Name:'", "'")
+		p.node, _ = lines.Between(strings.ReplaceAll(s, `\'`, "'"), "Name:'", "'")
 	}
-	f := &Failure{Line: num, Count: 1, Source: -1, Requested: -1, Available: -1}
+}
+
+// refused reads the text of a refused request; nil where there is none.
+func refused(s string) *Failure {
+	f := &Failure{Count: 1, Source: -1, Requested: -1, Available: -1, Device: -1}
 	var label string
 	switch {
 	case strings.Contains(s, "Failed to allocate memory for requested buffer of size "):
@@ -248,8 +309,13 @@ func (p *Parser) failure(num int, s string) bool {
 		f.Available = number(s, "Available memory of ")
 	case strings.Contains(s, "Failed to find a free memory block despite calling Extend"):
 		label, f.Kind = "rounded_bytes=", NoBlock
-	default:
-		return p.nodeAt == num
+	case strings.Contains(s, " failure 2: out of memory"):
+		f.Kind = CallRefused
+		f.Device = number(s, "GPU=")
+		f.Call, _ = lines.Between(s, "expr=", ";")
+		f.Call = strings.TrimSpace(f.Call[:min(len(f.Call), 120)])
+		f.Source = number(s, "line=")
+		return f
 	}
 	if n, ok := lines.NumberAfter(s, label); ok {
 		f.Huge = n
@@ -257,23 +323,35 @@ func (p *Parser) failure(num int, s string) bool {
 			f.Requested = int64(n)
 		}
 	} else {
-		return false
+		if !strings.Contains(s, "BFCArena::AllocateRawInternal") || strings.Contains(s, "Extending BFCArena") {
+			return nil
+		}
+		f.Kind = Unfinished
 	}
 	f.Source = number(s, "bfc_arena.cc:")
-	if p.nodeAt > 0 && num-p.nodeAt <= 3 {
+	return f
+}
+
+// file adds a failure, or counts it: the runtime prints an error several times.
+func (p *Parser) file(f *Failure) {
+	if p.nodeAt > 0 && f.Line-p.nodeAt <= 3 {
 		f.Node, f.Op = p.node, p.op
 	}
 	for _, o := range p.report.Failures {
-		if o.Huge == f.Huge && o.Kind == f.Kind && o.Available == f.Available && (o.Node == f.Node || f.Node == "") {
-			o.Count++ // the runtime prints an error several times
-			return true
+		if o.Huge == f.Huge && o.Kind == f.Kind && o.Available == f.Available && o.Call == f.Call && (o.Node == f.Node || f.Node == "") {
+			o.Count++
+			return
 		}
 	}
 	if len(p.report.Failures) < maxFailures {
 		p.report.Failures = append(p.report.Failures, f)
 	}
-	return true
 }
 
 // End closes what is open. Nothing may follow.
-func (p *Parser) End() *Report { return p.report }
+func (p *Parser) End() *Report {
+	if p.open != "" {
+		p.endOpen()
+	}
+	return p.report
+}

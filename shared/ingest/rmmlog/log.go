@@ -34,6 +34,8 @@ type Log struct {
 	// The commonest size among the live blocks at the end.
 	CommonSize, CommonCount int64
 
+	Refusals []*Refusal // told as text, beside rows or alone
+
 	BadLine int // first line after the header that is no row
 	Bad     string
 	Cut     string // a limit of this reader was met

@@ -3,7 +3,7 @@ package rmmlog
 // Marks are what a line holds, one of them at least, that the parser reads while
 // it is Idle. The case of letters does not count.
 func Marks() []string {
-	out := []string{header, oldHeader}
+	out := []string{header, oldHeader, poolWords, oldWords, "cudaErrorMemoryAllocation"}
 	for _, a := range actions {
 		out = append(out, a.word)
 	}

@@ -1,5 +1,6 @@
 // Package rmmlog reads the CSV that the RAPIDS memory manager writes: one row
-// for each allocation and free, in the columns of 2019 and in those of today.
+// for each allocation and free, in the columns of 2019 and in those of today;
+// and the exceptions by which it says that a request was refused.
 //
 // Files have millions of rows, so rows are handed on one by one and only what
 // is alive is remembered. Rows are found within the lines of other programs,
@@ -86,8 +87,12 @@ func New(each func(*Row)) *Parser {
 	return &Parser{log: newLog(), each: each, live: map[key]block{}, sums: map[int64]int64{}}
 }
 
-// Line takes the next line, without its end, and says whether it was read.
+// Line takes the next line, without its end, and says whether it was a header or
+// a row.
 func (p *Parser) Line(num int, s string) bool {
+	if p.refusal(num, s) {
+		return false // it is read, and no row
+	}
 	if strings.IndexByte(s, ',') < 0 {
 		return false
 	}
