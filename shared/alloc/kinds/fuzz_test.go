@@ -25,6 +25,7 @@ var drawn = map[string]func(d check.Draw) string{
 	"pinned_num_register_threads":     func(d check.Draw) string { return strconv.Itoa(1 << d.Draw(8)) },
 	"pinned_reserve_segment_size_mb":  func(d check.Draw) string { return strconv.Itoa(1 + d.Draw(64)) },
 	"memory_fraction":                 func(d check.Draw) string { return parts(d, 100) },
+	"per_process_memory_fraction":     func(d check.Draw) string { return parts(d, 100) },
 	"arena_extend_strategy":           func(d check.Draw) string { return strconv.Itoa(d.Draw(2)) },
 	"initial_chunk_size_bytes":        size,
 	"max_dead_bytes_per_chunk":        size,

@@ -75,7 +75,7 @@ func TestParseSetting(t *testing.T) {
 // One setting for every option that changes what an allocator does.
 var telling = map[string][]string{
 	"bfc":         {"growth=true", "garbage_collection=false", "fragmentation_fraction=0.1", "profile=classic"},
-	"torch":       {"expandable_segments=true", "max_split_size_mb=20", "roundup_power2_divisions=[1:4,>:8]", "garbage_collection_threshold=0.5", "memory_fraction=0.5", "large_segment_size_mb=10"},
+	"torch":       {"expandable_segments=true", "max_split_size_mb=20", "roundup_power2_divisions=[1:4,>:8]", "garbage_collection_threshold=0.5", "memory_fraction=0.5", "large_segment_size_mb=11", "per_process_memory_fraction=0.5"},
 	"ort":         {"arena_extend_strategy=same_as_requested", "initial_chunk_size_bytes=4MiB", "max_dead_bytes_per_chunk=1MiB", "max_power_of_two_extend_bytes=8MiB", "enable_memory_arena_shrinkage=true", "use_device_allocator_for_initializers=true", "cross_stream=true", "profile=plugin"},
 	"async":       {"release_threshold=0", "reuse_allow_opportunistic=false", "reuse_allow_internal_dependencies=false", "reuse_follow_event_dependencies=false", "deterministic=true", "page=64KiB", "prime=8MiB"},
 	"rmm-pool":    {"initial_pool_size=8MiB", "maximum_pool_size=32MiB", "allocation_limit=4MiB"},

@@ -294,11 +294,12 @@ var arenaOptions = []Option{
 // torchDocs says of PyTorch's options what its parser does not.
 var torchDocs = map[string][3]string{ // default, want, doc
 	"max_split_size_mb":                 {"", "an integer, at least large_segment_size_mb (20)", "Never split blocks above this size, and give them back before others."},
-	"max_non_split_rounding_mb":         {"20", "an integer of at least 20", "How much larger than the request an unsplit block may be."},
+	"max_non_split_rounding_mb":         {"", "an integer, at least large_segment_size_mb (20)", "How much larger than the request an unsplit block may be; the default is large_segment_size_mb."},
 	"garbage_collection_threshold":      {"", "a number above 0 and below 1", "From this part of the limit on, give back old idle blocks; needs a limit below the device's size."},
 	"roundup_power2_divisions":          {"", "a power of two, or a list such as [256:1,512:2,>:4]", "Round sizes up to a part of the next power of two."},
 	"expandable_segments":               {"false", wantFlag, "Map pages behind one growing segment per pool and stream, instead of fixed segments."},
-	"large_segment_size_mb":             {"20", "an integer of at least 10, at most max_split_size_mb", "The segment for requests from 1 to 10 MiB."},
+	"large_segment_size_mb":             {"20", "an integer above 10, at most max_split_size_mb", "The segment for requests from 1 to 10 MiB."},
+	"per_process_memory_fraction":       {"1", wantFraction, "The part of the device's memory that may be reserved, as memory_fraction sets it, which wins."},
 	"backend":                           {"native", "native", "The other backend, cudaMallocAsync, is allocator async."},
 	"release_lock_on_cudamalloc":        {"false", wantFlag, "Changes no address."},
 	"pinned_use_cuda_host_register":     {"false", wantFlag, "Of host memory; changes no address."},

@@ -18,8 +18,8 @@ type Options struct {
 	// DeviceTotal is the device's memory in bytes where the driver does not
 	// tell it (MemoryInfo); 0 means unlimited.
 	DeviceTotal int64
-	// Fraction limits what is reserved to a part of the device's memory; 0 and
-	// 1 mean no limit.
+	// Fraction limits what is reserved to a part of the device's memory; 1 means
+	// no limit, 0 what the settings say.
 	Fraction float64
 	Streams  Streams // nil means that recorded work is done at the next request
 	Observer alloc.Observer
@@ -105,8 +105,12 @@ func New(driver alloc.SubAllocator, o Options) (*Allocator, error) {
 	if err := a.SetSettings(o.Settings); err != nil {
 		return nil, err
 	}
-	if o.Fraction != 0 {
-		if err := a.SetFraction(o.Fraction); err != nil {
+	f := o.Fraction
+	if f == 0 {
+		f = o.Settings.Fraction
+	}
+	if f != 0 {
+		if err := a.SetFraction(f); err != nil {
 			return nil, err
 		}
 	}
@@ -169,10 +173,13 @@ func (a *Allocator) Limit() int64 {
 }
 
 // EmptyCache gives every segment back that holds no block in use, after
-// waiting for all streams. Within a capture it does nothing.
+// waiting for all streams. Within a capture, which may not wait, only private
+// pools without users lose theirs.
 func (a *Allocator) EmptyCache() {
 	if len(a.captures) == 0 {
 		a.releaseAll()
+	} else {
+		a.releaseUnused()
 	}
 }
 

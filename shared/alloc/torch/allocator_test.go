@@ -94,6 +94,47 @@ func TestOversizeSlackCanBeRaised(t *testing.T) {
 	}
 }
 
+// TestTheLargeSegmentMovesTheSlack holds what PyTorch 2.11 and later do: without
+// max_non_split_rounding_mb the slack is a large segment.
+func TestTheLargeSegmentMovesTheSlack(t *testing.T) {
+	for _, c := range []struct {
+		settings string
+		bytes    int64
+		serves   bool
+	}{
+		{"max_split_size_mb:40,large_segment_size_mb:40", 90 * mib, false}, // 130 >= 90 + 40
+		{"max_split_size_mb:40,large_segment_size_mb:40", 90*mib + 512, true},
+		{"max_split_size_mb:40,large_segment_size_mb:12", 118 * mib, false},
+		{"max_split_size_mb:40,large_segment_size_mb:12", 118*mib + 512, true},
+		{"max_split_size_mb:40,large_segment_size_mb:12,max_non_split_rounding_mb:20", 111 * mib, true},
+		{"max_split_size_mb:40,large_segment_size_mb:12,max_non_split_rounding_mb:20", 110 * mib, false},
+	} {
+		a := withSettings(t, nil, c.settings, torch.Options{})
+		free := freed(t, a, 130*mib)
+		if b := take(t, a, c.bytes); (b.Address == free.Address) != c.serves {
+			t.Errorf("%s: a free 130 MiB block serves %d bytes: %v", c.settings, c.bytes, !c.serves)
+		}
+	}
+}
+
+func TestTheSettingsCanLimitThePart(t *testing.T) {
+	for _, c := range []struct {
+		settings string
+		fraction float64
+		limit    int64
+	}{
+		{"per_process_memory_fraction:0.5", 0, 50 * mib},
+		{"per_process_memory_fraction:1", 0, 0},
+		{"per_process_memory_fraction:0.5", .25, 25 * mib},
+		{"per_process_memory_fraction:0.5", 1, 0},
+	} {
+		a := withSettings(t, alloc.NewCard(100*mib), c.settings, torch.Options{Fraction: c.fraction})
+		if a.Limit() != c.limit {
+			t.Errorf("%s and %v: limit %d, want %d", c.settings, c.fraction, a.Limit(), c.limit)
+		}
+	}
+}
+
 func TestLargeBlocksAreHandedOutWholeUpToOneMebibyte(t *testing.T) {
 	for _, c := range []struct{ bytes, size int64 }{
 		{21*mib + mib/2, 22 * mib},

@@ -38,6 +38,12 @@ func (a *Allocator) releaseAll() {
 	a.synchronize()
 	a.releasePool(a.pools[large])
 	a.releasePool(a.pools[small])
+	a.releaseUnused()
+}
+
+// releaseUnused is releaseAll for the private pools without users, of which
+// those that hold nothing any more vanish.
+func (a *Allocator) releaseUnused() {
 	kept := a.freeable[:0]
 	for _, p := range a.freeable {
 		a.releasePool(p.pools[small])

@@ -111,9 +111,12 @@ func (x *trial) drawSettings() {
 		}
 	}
 	if x.s.draw(8) == 0 {
-		s.LargeSegment = int64(10+2*x.s.draw(16)) << 20
+		s.LargeSegment = int64(11+2*x.s.draw(16)) << 20
 		if s.MaxSplit > 0 {
 			s.LargeSegment = min(s.LargeSegment, s.MaxSplit)
+		}
+		if s.MaxNonSplitRounding > 0 {
+			s.MaxNonSplitRounding = max(s.LargeSegment, s.MaxNonSplitRounding)
 		}
 	}
 	s.Expandable = x.s.draw(3) == 0

@@ -28,11 +28,12 @@ func (b Backend) String() string {
 // every one of them.
 type Settings struct {
 	MaxSplit            int64                // max_split_size_mb in bytes; 0 means no limit
-	MaxNonSplitRounding int64                // max_non_split_rounding_mb in bytes; 0 means 20 MiB
+	MaxNonSplitRounding int64                // max_non_split_rounding_mb in bytes; 0 means the large segment's
 	GarbageCollection   float64              // garbage_collection_threshold, in (0, 1); 0 is off
 	Divisions           [divisionSlots]int64 // roundup_power2_divisions from 1 MiB to 32 GiB
 	Expandable          bool                 // expandable_segments
 	LargeSegment        int64                // large_segment_size_mb in bytes; 0 means 20 MiB
+	Fraction            float64              // per_process_memory_fraction, in (0, 1], read by New; 0 and 1 mean no limit
 	Backend             Backend              // backend
 
 	// These are read and kept; they change no address.
@@ -80,14 +81,15 @@ var options = []struct {
 		return p.megabytes(&s.MaxSplit, 1, "an integer, at least large_segment_size_mb (20)")
 	}},
 	{"max_non_split_rounding_mb", func(s *Settings, p *parser) error {
-		return p.megabytes(&s.MaxNonSplitRounding, DefaultNonSplit/mib, "an integer of at least 20")
+		return p.megabytes(&s.MaxNonSplitRounding, 1, "an integer, at least large_segment_size_mb (20)")
 	}},
 	{"garbage_collection_threshold", parseThreshold},
 	{"roundup_power2_divisions", parseDivisions},
 	{"expandable_segments", func(s *Settings, p *parser) error { return p.truth(&s.Expandable) }},
 	{"large_segment_size_mb", func(s *Settings, p *parser) error {
-		return p.megabytes(&s.LargeSegment, OwnSegment/mib, "an integer of at least 10, at most max_split_size_mb")
+		return p.megabytes(&s.LargeSegment, OwnSegment/mib+1, "an integer above 10, at most max_split_size_mb")
 	}},
+	{"per_process_memory_fraction", parseFraction},
 	{"backend", parseBackend},
 	{"release_lock_on_cudamalloc", func(s *Settings, p *parser) error { return p.truth(&s.ReleaseLock) }},
 	{"pinned_use_cuda_host_register", func(s *Settings, p *parser) error { return p.truth(&s.HostRegister) }},
@@ -133,14 +135,19 @@ func (s *Settings) Validate() error {
 			"max_split_size_mb", strconv.FormatInt(s.MaxSplit/mib, 10),
 			fmt.Sprintf("at least the large segment size, %d", s.largeSegment()/mib),
 		}
-	case s.LargeSegment != 0 && (s.LargeSegment < OwnSegment || s.LargeSegment%Granule != 0):
-		return &SettingError{"large_segment_size_mb", strconv.FormatInt(s.LargeSegment/mib, 10), "at least 10"}
+	case s.LargeSegment != 0 && (s.LargeSegment <= OwnSegment || s.LargeSegment%Granule != 0):
+		return &SettingError{"large_segment_size_mb", strconv.FormatInt(s.LargeSegment/mib, 10), "above 10"}
 	case s.MaxSplit%Granule != 0:
 		return &SettingError{"max_split_size_mb", strconv.FormatInt(s.MaxSplit, 10) + " bytes", "a multiple of 512 bytes"}
-	case s.MaxNonSplitRounding != 0 && s.MaxNonSplitRounding < DefaultNonSplit:
-		return &SettingError{"max_non_split_rounding_mb", strconv.FormatInt(s.MaxNonSplitRounding/mib, 10), "at least 20"}
+	case s.MaxNonSplitRounding != 0 && s.MaxNonSplitRounding < s.largeSegment():
+		return &SettingError{
+			"max_non_split_rounding_mb", strconv.FormatInt(s.MaxNonSplitRounding/mib, 10),
+			fmt.Sprintf("at least the large segment size, %d", s.largeSegment()/mib),
+		}
 	case !(s.GarbageCollection >= 0 && s.GarbageCollection < 1):
 		return &SettingError{"garbage_collection_threshold", strconv.FormatFloat(s.GarbageCollection, 'g', -1, 64), "above 0 and below 1"}
+	case !(s.Fraction >= 0 && s.Fraction <= 1):
+		return &SettingError{"per_process_memory_fraction", strconv.FormatFloat(s.Fraction, 'g', -1, 64), "above 0 and at most 1"}
 	}
 	for _, d := range s.Divisions {
 		if d != 0 && !isDivision(d) {
@@ -281,6 +288,16 @@ func parseThreshold(s *Settings, p *parser) error {
 		return p.wrong(t, "a number above 0 and below 1")
 	}
 	s.GarbageCollection = x
+	return nil
+}
+
+func parseFraction(s *Settings, p *parser) error {
+	t := p.next()
+	x, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(x > 0 && x <= 1) {
+		return p.wrong(t, "a number above 0 and at most 1")
+	}
+	s.Fraction = x
 	return nil
 }
 

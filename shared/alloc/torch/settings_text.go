@@ -55,6 +55,9 @@ func (s *Settings) String() string {
 	}
 	truth("expandable_segments", s.Expandable)
 	megabytes("large_segment_size_mb", s.LargeSegment)
+	if s.Fraction != 0 {
+		add("per_process_memory_fraction", strconv.FormatFloat(s.Fraction, 'g', -1, 64))
+	}
 	truth("release_lock_on_cudamalloc", s.ReleaseLock)
 	truth("pinned_use_cuda_host_register", s.HostRegister)
 	if s.RegisterThreads != 0 {

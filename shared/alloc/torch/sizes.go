@@ -10,7 +10,6 @@ const (
 	DefaultLargeSegment = 20 << 20 // what large requests below OwnSegment ask
 	OwnSegment          = 10 << 20 // from here on a request gets a segment of its size
 	LargeRounding       = 2 << 20  // and that size is a multiple of this
-	DefaultNonSplit     = 20 << 20 // how much larger an oversize block may be
 	MaxRequest          = 1 << 60  // larger requests fail before they are looked at
 )
 
@@ -76,9 +75,11 @@ func (s *Settings) maxSplit() int64 {
 	return s.MaxSplit
 }
 
+// nonSplit is how much larger than an oversize request a block may be: as much
+// as a large segment unless it is set, so large_segment_size_mb moves it too.
 func (s *Settings) nonSplit() int64 {
 	if s.MaxNonSplitRounding == 0 {
-		return DefaultNonSplit
+		return s.largeSegment()
 	}
 	return s.MaxNonSplitRounding
 }

@@ -319,6 +319,35 @@ func TestRecordsBeforeACaptureKeepTheirEvent(t *testing.T) {
 	}
 }
 
+// TestEmptyCacheWithinACapture: it may not wait, so the default pool keeps its
+// idle memory, and so does every pool in use; those that lost their last user
+// give theirs back.
+func TestEmptyCacheWithinACapture(t *testing.T) {
+	a := newAllocator(t, nil, torch.Options{})
+	unused, used := torch.PoolID{A: 1}, torch.PoolID{A: 2}
+	give(t, a, take(t, a, 30*mib))
+	for _, id := range []torch.PoolID{unused, used} {
+		if err := a.OpenPool(id, torch.PoolOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		give(t, a, takeOn(t, a, torch.Request{Bytes: 40 * mib, Pool: id}))
+	}
+	if err := a.ReleasePool(unused); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.BeginCapture(torch.PoolID{A: 3}, 0); err != nil {
+		t.Fatal(err)
+	}
+	syncs := a.Statistics().NumSyncAllStreams
+	a.EmptyCache()
+	if s := a.Statistics(); a.Stats().Pool != 70*mib || s.NumSyncAllStreams != syncs || len(s.ReservedByPrivatePools) != 2 {
+		t.Errorf("%d MiB are held, %+v", a.Stats().Pool/mib, s)
+	}
+	if err := a.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHistoryKeepsTheLastEntries(t *testing.T) {
 	h := torch.NewHistory(3)
 	a := newAllocator(t, nil, torch.Options{Tracer: h})

@@ -66,6 +66,7 @@ var leftOut = map[string]string{
 	"bfc profile":                             "it says which program runs, not how it is set",
 	"ort profile":                             "it says which program runs, not how it is set",
 	"torch memory_fraction":                   isALimit,
+	"torch per_process_memory_fraction":       isALimit,
 	"torch backend":                           "the other backend is allocator async",
 	"torch release_lock_on_cudamalloc":        noAddress,
 	"torch pinned_use_cuda_host_register":     noAddress,
@@ -138,7 +139,7 @@ func (f *facts) values(kind, option string) (values []string, note string) {
 	case "roundup_power2_divisions":
 		return []string{"2", "4", "8", "16", "32"}, "the same number for all sizes"
 	case "large_segment_size_mb":
-		return []string{"10", "12", "16", "24", "32", "48", "64"}, "seven sizes"
+		return []string{"11", "12", "16", "24", "32", "48", "64"}, "seven sizes"
 	case "arena_extend_strategy":
 		return []string{"same_as_requested"}, ""
 	case "initial_chunk_size_bytes":

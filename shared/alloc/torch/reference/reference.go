@@ -25,7 +25,7 @@ type Streams interface {
 // Options configure the allocator. Sizes in bytes.
 type Options struct {
 	MaxSplit     int64 // 0: no limit
-	NonSplit     int64 // 0: 20 MiB
+	NonSplit     int64 // 0: LargeSegment
 	LargeSegment int64 // 0: 20 MiB
 	Threshold    float64
 	Divisions    [16]int64
@@ -114,11 +114,11 @@ func (a *Allocator) Set(o Options) {
 	if o.MaxSplit == 0 {
 		o.MaxSplit = unlimited
 	}
-	if o.NonSplit == 0 {
-		o.NonSplit = 20 * mib
-	}
 	if o.LargeSegment == 0 {
 		o.LargeSegment = 20 * mib
+	}
+	if o.NonSplit == 0 {
+		o.NonSplit = o.LargeSegment
 	}
 	if o.Limit == 0 {
 		o.Limit = unlimited
