@@ -31,8 +31,12 @@ func Data(d *ingest.Data, o Options) {
 	var strs event.Strings
 	s := &stoppable{to: NewRecorder(&strs), stop: o.Stop}
 	d.Emit(&strs, s)
-	if !s.over {
-		s.to.fill(d.Reading, "")
+	if s.over {
+		return
+	}
+	s.to.fill(d.Reading, "")
+	if d.Snapshot != nil {
+		idle(d.Snapshot, d.Reading)
 	}
 }
 
