@@ -189,15 +189,16 @@ func readText(name string, out *Text, texts ...io.Reader) (*Text, error) {
 func readWith(all *readers, name string, out *Text, texts ...io.Reader) (*Text, error) {
 	for _, t := range texts {
 		in := lines.New(t)
+		whole := lines.NewWholes(in)
 		for {
-			s, err := in.Next()
+			num, s, err := whole.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
 				return nil, fmt.Errorf("read %s after line %d: %w", name, out.Lines+in.Count(), err)
 			}
-			all.line(out.Lines+in.Count(), s)
+			all.line(out.Lines+num, s)
 		}
 		out.Lines += in.Count()
 		out.Bytes += in.Bytes()
