@@ -24,16 +24,14 @@ type Decoder struct {
 
 // head is a row of the table of heads.
 type head struct {
-	device    event.DeviceID
-	peer      event.DeviceID
-	allocator event.AllocatorID
-	kind      event.Kind
-	category  event.Category
-	stream    event.StreamID
-	cause     uint8
-	flags     event.Flags
-	model     uint8
-	coding    uint16
+	// Device, peer, allocator, kind and category in one number, in the order in
+	// which they lie in an event: the compiler stores them at once.
+	front  uint64
+	stream event.StreamID
+	cause  uint8
+	flags  event.Flags
+	model  uint8
+	coding uint16
 }
 
 // NewDecoder makes a decoder with an empty string table.
@@ -217,6 +215,13 @@ func (c *input) long() uint64 {
 	return v
 }
 
+// longAt is long from a place that the caller keeps.
+func (c *input) longAt(n int) (v uint64, next int) {
+	c.n = n
+	v = c.long()
+	return v, c.n
+}
+
 func (c *input) byte() uint8 {
 	if c.n < len(c.b) {
 		c.n++
@@ -279,9 +284,10 @@ func (d *Decoder) parseHeads(b []byte) error {
 	in := input{b: b}
 	for in.n < len(b) {
 		var h head
-		h.kind, h.model = event.Kind(in.byte()), in.byte()
-		h.category, h.stream = event.Category(in.byte()), event.StreamID(in.byte())
-		h.cause, h.flags = in.byte(), event.Flags(in.byte())
+		kind := in.byte()
+		h.model = in.byte()
+		category := in.byte()
+		h.stream, h.cause, h.flags = event.StreamID(in.byte()), in.byte(), event.Flags(in.byte())
 		coding := in.uvarint()
 		device, peer, allocator := in.uvarint(), in.uvarint(), in.uvarint()
 		if in.bad || device|peer|allocator > 0xffff {
@@ -293,7 +299,7 @@ func (d *Decoder) parseHeads(b []byte) error {
 			return fmt.Errorf("%w: head %d has coding %#x and model %d", ErrCorrupt, len(d.heads), coding, h.model)
 		}
 		h.coding = uint16(coding)
-		h.device, h.peer, h.allocator = event.DeviceID(device), event.DeviceID(peer), event.AllocatorID(allocator)
+		h.front = device | peer<<16 | allocator<<32 | uint64(kind)<<48 | uint64(category)<<56
 		d.heads = append(d.heads, h)
 	}
 	return nil
@@ -337,55 +343,153 @@ func (d *Decoder) end() error {
 	return nil
 }
 
-// some decodes the next n events.
+// some decodes the next n events. What nearly all of them need is done in this
+// one function and in variables of its own: calls and fields cost more than the
+// work, above all in WebAssembly.
 func (d *Decoder) some(into []event.Event, n int) ([]event.Event, error) {
-	cols := &d.cols
+	cols, p := &d.cols, &d.p
 	at := len(into)
 	out := slices.Grow(into, n)[:at+n]
 	events := out[at:]
+	rows, rowAt := cols[colHead].b, cols[colHead].n
+	times, timeAt := cols[colTime].b, cols[colTime].n
+	heads, allocs, time := d.heads, d.allocs, p.time
 	for i := range events {
-		row, ok := cols[colHead].short()
-		if !ok {
-			row = cols[colHead].long()
+		var row uint64
+		if rowAt < len(rows) && rows[rowAt] < 0x80 {
+			row = uint64(rows[rowAt])
+			rowAt++
+		} else {
+			row, rowAt = cols[colHead].longAt(rowAt)
 		}
-		if row >= uint64(len(d.heads)) {
-			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, d.done+i, row, len(d.heads))
+		if row >= uint64(len(heads)) {
+			return nil, fmt.Errorf("%w: event %d has head %d of %d", ErrCorrupt, d.done+i, row, len(heads))
 		}
-		hd := &d.heads[row]
+		hd := &heads[row]
 		e := &events[i]
 		coding := hd.coding
 		if coding&codedTime != 0 {
 			// One byte or two, without a branch: see Encoder.putTime.
-			c := &cols[colTime]
-			if n := c.n; n+1 < len(c.b) && c.b[n]&c.b[n+1] < 0x80 {
-				more := uint64(c.b[n] >> 7)
-				d.p.time += int64(uint64(c.b[n]&0x7f) | uint64(c.b[n+1])&-more<<7)
-				c.n = n + 1 + int(more)
+			if n := timeAt; n+1 < len(times) && times[n]&times[n+1] < 0x80 {
+				more := uint64(times[n] >> 7)
+				time += int64(uint64(times[n]&0x7f) | uint64(times[n+1])&-more<<7)
+				timeAt = n + 1 + int(more)
 			} else {
-				d.p.time += int64(c.long())
+				var v uint64
+				v, timeAt = cols[colTime].longAt(n)
+				time += int64(v)
 			}
 		}
 		// Every field is set, by the head or by the model: writing zeros first
 		// would cost more.
-		e.Time, e.Text = d.p.time, 0
-		e.Device, e.Peer, e.Allocator = hd.device, hd.peer, hd.allocator
-		e.Kind, e.Category, e.Stream, e.Cause, e.Flags = hd.kind, hd.category, hd.stream, hd.cause, hd.flags
+		e.Time, e.Text = time, 0
+		x := hd.front
+		e.Device, e.Peer, e.Allocator = event.DeviceID(x), event.DeviceID(x>>16), event.AllocatorID(x>>32)
+		e.Kind, e.Category = event.Kind(x>>48), event.Category(x>>56)
+		e.Stream, e.Cause, e.Flags = hd.stream, hd.cause, hd.flags
 		if coding&(codedStep|codedText) != 0 {
 			d.stepAndText(e, coding, cols)
 		}
-		e.Step = d.p.step
+		e.Step = p.step
 		switch hd.model {
-		case modelAlloc:
-			d.alloc(e, coding, cols)
-			d.allocs = append(d.allocs, liveBlock{e.Address, e.Size})
-		case modelFree:
-			if !d.free(e, coding, cols) {
-				return nil, fmt.Errorf("%w: event %d frees an allocation that the block does not have", ErrCorrupt, d.done+i)
+		case modelAlloc: // mirrors Encoder.alloc
+			after := &p.after[successor(event.Alloc, saltTensor, uint32(p.lastTensor))]
+			if coding&codedTensor != 0 {
+				*after += uint32(unzigzag(cols[colTensor].uvarint()))
 			}
-		default:
-			d.plain(e, coding, cols)
+			tensor := p.lastTensor + event.StringID(*after)
+			p.lastTensor = tensor
+			e.Op, e.Tensor, e.ID = p.running, tensor, 0
+			if coding&(codedOp|codedID) != 0 {
+				d.allocExtras(e, coding, cols)
+			}
+			held := &p.held[tensor%tensors]
+			requested, size := held.requested, held.size
+			if c := coding & requestedMask; c != 0 {
+				requested = d.number(c>>requestedShift, &cols[colRequested], cols)
+				size = rounded(requested)
+			}
+			if c := coding & sizeMask; c != 0 {
+				size = d.number(c>>sizeShift, &cols[colSize], cols)
+			}
+			end := &p.end[e.Device%devices]
+			address := held.address
+			if c := coding & addressMask; c == addressFollows<<addressShift {
+				address = *end
+			} else if c == addressCached<<addressShift {
+				address = p.place[cols[colPlace].byte()]
+			} else if c != 0 {
+				address = *end + cols[colAddress].difference(c)
+			}
+			*end = address + uint64(size)
+			held.address, held.size, held.requested = address, size, requested
+			e.Address, e.Size, e.Requested = address, size, requested
+			allocs = append(allocs, liveBlock{address, size})
+		case modelFree: // mirrors Encoder.free
+			last := &p.last[e.Kind]
+			e.Op, e.Tensor, e.ID, e.Requested = 0, 0, 0, 0
+			if coding&(codedOp|codedTensor|codedID|requestedMask) != 0 {
+				d.freeExtras(e, coding, cols)
+			}
+			address, size := last.address, last.size
+			if c := coding & addressMask; c == addressFollows<<addressShift {
+				distance, ok := cols[colDistance].short()
+				if !ok {
+					distance = cols[colDistance].long()
+				}
+				k := uint64(len(allocs)) - distance
+				if k >= uint64(len(allocs)) {
+					return nil, fmt.Errorf("%w: event %d frees an allocation that the block does not have", ErrCorrupt, d.done+i)
+				}
+				address, size = allocs[k].address, allocs[k].size
+			} else if c != 0 {
+				address += cols[colAddress].difference(c)
+			}
+			if c := coding & sizeMask; c != 0 {
+				size = d.number(c>>sizeShift, &cols[colSize], cols)
+			}
+			p.place[placeSlot(address)] = address
+			last.address, last.size = address, size
+			e.Address, e.Size = address, size
+		default: // mirrors Encoder.plain
+			last := &p.last[e.Kind]
+			op, tensor := last.op, last.tensor
+			if uint32(coding&(codedOp|codedTensor))|uint32(op|tensor) != 0 {
+				if coding&codedOp != 0 || op != 0 {
+					after := &p.after[successor(e.Kind, saltOp, uint32(op))]
+					if coding&codedOp != 0 {
+						*after += uint32(unzigzag(cols[colOp].uvarint()))
+					}
+					op += event.StringID(*after)
+					last.op = op
+				}
+				if coding&codedTensor != 0 || tensor != 0 {
+					after := &p.after[successor(e.Kind, saltTensor, uint32(tensor))]
+					if coding&codedTensor != 0 {
+						*after += uint32(unzigzag(cols[colTensor].uvarint()))
+					}
+					tensor += event.StringID(*after)
+					last.tensor = tensor
+				}
+			}
+			e.Op, e.Tensor = op, tensor
+			id := nextID(last.id)
+			if coding&codedID != 0 {
+				id += uint64(unzigzag(cols[colID].uvarint()))
+			}
+			last.id, e.ID = id, id
+			if e.Kind == event.OpBegin {
+				p.running = op
+			}
+			if coding&(addressMask|sizeMask|requestedMask) != 0 {
+				d.plainSizes(last, coding, cols)
+			}
+			e.Address, e.Size, e.Requested = last.address, last.size, last.requested
 		}
 	}
+	d.allocs = allocs
+	cols[colHead].n, cols[colTime].n = rowAt, timeAt
+	p.time = time
 	d.done += n
 	return out, nil
 }
@@ -400,44 +504,10 @@ func (d *Decoder) stepAndText(e *event.Event, coding uint16, cols *[numColumns]i
 	}
 }
 
-// plain mirrors Encoder.plain.
-func (d *Decoder) plain(e *event.Event, coding uint16, cols *[numColumns]input) {
-	p := &d.p
-	last := &p.last[e.Kind]
-	e.Op, e.Tensor = 0, 0
-	if coding&codedOp != 0 || last.op != 0 {
-		after := &p.after[successor(e.Kind, saltOp, uint32(last.op))]
-		if coding&codedOp != 0 {
-			*after += uint32(unzigzag(cols[colOp].uvarint()))
-		}
-		last.op += event.StringID(*after)
-		e.Op = last.op
-	}
-	if coding&codedTensor != 0 || last.tensor != 0 {
-		e.Tensor = d.tensor(e.Kind, coding, cols, &last.tensor)
-	}
-	if coding&codedID != 0 {
-		last.id = nextID(last.id) + uint64(unzigzag(cols[colID].uvarint()))
-	} else {
-		last.id = nextID(last.id)
-	}
-	e.ID = last.id
-	if e.Kind == event.OpBegin {
-		p.running = e.Op
-	}
-	if coding&(addressMask|sizeMask|requestedMask) != 0 {
-		d.plainSizes(last, coding, cols)
-	}
-	e.Address, e.Size, e.Requested = last.address, last.size, last.requested
-}
-
 // plainSizes mirrors Encoder.plainSizes.
 func (d *Decoder) plainSizes(last *recent, coding uint16, cols *[numColumns]input) {
-	switch coding & addressMask >> addressShift {
-	case addressPages:
-		last.address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
-	case addressBytes:
-		last.address += uint64(unzigzag(cols[colAddress].uvarint()))
+	if c := coding & addressMask; c != 0 {
+		last.address += cols[colAddress].difference(c)
 	}
 	if c := coding & sizeMask; c != 0 {
 		last.size = d.number(c>>sizeShift, &cols[colSize], cols)
@@ -447,14 +517,13 @@ func (d *Decoder) plainSizes(last *recent, coding uint16, cols *[numColumns]inpu
 	}
 }
 
-// tensor mirrors Encoder.tensor.
-func (d *Decoder) tensor(kind event.Kind, coding uint16, cols *[numColumns]input, last *event.StringID) event.StringID {
-	after := &d.p.after[successor(kind, saltTensor, uint32(*last))]
-	if coding&codedTensor != 0 {
-		*after += uint32(unzigzag(cols[colTensor].uvarint()))
+// difference mirrors Encoder.difference; code is a coding's address code.
+func (c *input) difference(code uint16) uint64 {
+	d := uint64(unzigzag(c.uvarint()))
+	if code == addressPages<<addressShift {
+		d <<= 8
 	}
-	*last += event.StringID(*after)
-	return *last
+	return d
 }
 
 // number mirrors Encoder.number.
@@ -467,81 +536,14 @@ func (d *Decoder) number(code uint16, col *input, cols *[numColumns]input) int64
 	return v
 }
 
-// alloc mirrors Encoder.alloc.
-func (d *Decoder) alloc(e *event.Event, coding uint16, cols *[numColumns]input) {
-	p := &d.p
-	after := &p.after[successor(event.Alloc, saltTensor, uint32(p.lastTensor))]
-	if coding&codedTensor != 0 {
-		*after += uint32(unzigzag(cols[colTensor].uvarint()))
-	}
-	p.lastTensor += event.StringID(*after)
-	e.Tensor = p.lastTensor
-	e.Op = p.running
+// allocExtras decodes what an allocation of our own seldom has coded.
+func (d *Decoder) allocExtras(e *event.Event, coding uint16, cols *[numColumns]input) {
 	if coding&codedOp != 0 {
 		e.Op += event.StringID(unzigzag(cols[colOp].uvarint()))
 	}
-	e.ID = 0
 	if coding&codedID != 0 {
 		e.ID = uint64(unzigzag(cols[colID].uvarint()))
 	}
-	held := &p.held[e.Tensor%tensors]
-	e.Requested, e.Size = held.requested, held.size
-	if c := coding & requestedMask; c != 0 {
-		e.Requested = d.number(c>>requestedShift, &cols[colRequested], cols)
-		e.Size = rounded(e.Requested)
-	}
-	if c := coding & sizeMask; c != 0 {
-		e.Size = d.number(c>>sizeShift, &cols[colSize], cols)
-	}
-	end := &p.end[e.Device%devices]
-	switch coding & addressMask >> addressShift {
-	case addressPredicted:
-		e.Address = held.address
-	case addressFollows:
-		e.Address = *end
-	case addressCached:
-		e.Address = p.place[cols[colPlace].byte()]
-	case addressPages:
-		e.Address = *end + uint64(unzigzag(cols[colAddress].uvarint())<<8)
-	default:
-		e.Address = *end + uint64(unzigzag(cols[colAddress].uvarint()))
-	}
-	*end = e.Address + uint64(e.Size)
-	held.address, held.size, held.requested = e.Address, e.Size, e.Requested
-}
-
-// free mirrors Encoder.free. It reports false for a distance that leads
-// nowhere.
-func (d *Decoder) free(e *event.Event, coding uint16, cols *[numColumns]input) bool {
-	p := &d.p
-	last := &p.last[e.Kind]
-	e.Op, e.Tensor, e.ID, e.Requested = 0, 0, 0, 0
-	if coding&(codedOp|codedTensor|codedID|requestedMask) != 0 {
-		d.freeExtras(e, coding, cols)
-	}
-	e.Address, e.Size = last.address, last.size
-	switch coding & addressMask >> addressShift {
-	case addressFollows:
-		distance, ok := cols[colDistance].short()
-		if !ok {
-			distance = cols[colDistance].long()
-		}
-		if distance == 0 || distance > uint64(len(d.allocs)) {
-			return false
-		}
-		of := &d.allocs[len(d.allocs)-int(distance)]
-		e.Address, e.Size = of.address, of.size
-	case addressPages:
-		e.Address += uint64(unzigzag(cols[colAddress].uvarint()) << 8)
-	case addressBytes:
-		e.Address += uint64(unzigzag(cols[colAddress].uvarint()))
-	}
-	if c := coding & sizeMask; c != 0 {
-		e.Size = d.number(c>>sizeShift, &cols[colSize], cols)
-	}
-	p.place[placeSlot(e.Address)] = e.Address
-	last.address, last.size = e.Address, e.Size
-	return true
 }
 
 // freeExtras mirrors Encoder.freeExtras.
