@@ -85,24 +85,26 @@ func (s *numbers) leaf(i int, v *[fanout]int64) {
 	for v[at&(fanout-1)] != hi {
 		at++
 	}
-	e := extent{lo, hi, uint32(i + at)}
+	first := uint32(i + at)
 	for l := 0; ; l++ {
 		if l == len(s.levels) {
 			s.levels = append(s.levels, vector[extent]{})
-			s.tail = append(s.tail, e)
+			s.tail = append(s.tail, extent{})
 		}
-		s.levels[l].push(e)
-		// i is the number, within the next level's children, of the child that e is.
+		n := s.levels[l].next()
+		n.lo, n.hi, n.at = lo, hi, first
+		// i is the number, within the next level's children, of the child that n is.
 		i >>= fanoutBits
+		up := &s.tail[l]
 		if i&(fanout-1) == 0 {
-			s.tail[l] = e
+			up.lo, up.hi, up.at = lo, hi, first
 		} else {
-			s.tail[l].merge(&e)
+			up.merge(n)
 		}
 		if i&(fanout-1) != fanout-1 {
 			return
 		}
-		e = s.tail[l]
+		lo, hi, first = up.lo, up.hi, up.at
 	}
 }
 

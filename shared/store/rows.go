@@ -281,6 +281,16 @@ func (v *vector[T]) push(x T) {
 	v.n++
 }
 
+// next adds an element, which is zero, to be filled in place: in WebAssembly a
+// value of more than two words is copied by a call.
+func (v *vector[T]) next() *T {
+	if v.n>>vectorBits == len(v.chunks) {
+		v.chunks = append(v.chunks, new([vectorLen]T))
+	}
+	v.n++
+	return v.at(v.n - 1)
+}
+
 func (v *vector[T]) at(i int) *T { return &v.chunks[i>>vectorBits][i&(vectorLen-1)] }
 
 func (v *vector[T]) bytes(each int) int64 { return int64(len(v.chunks)) * vectorLen * int64(each) }

@@ -139,8 +139,7 @@ func (t *sumTree) settle() {
 // reach is at, with elements added up to i.
 func (v *vector[T]) reach(i int) *T {
 	for v.n <= i {
-		var zero T
-		v.push(zero)
+		v.next()
 	}
 	return v.at(i)
 }
