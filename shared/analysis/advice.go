@@ -33,6 +33,10 @@ func (r *Reading) Advice() []Advice {
 			r.smaller(add)
 		}
 	case HostPinnedLimit:
+		if len(r.Pinned) > 0 && r.Allocator == "" && !r.Limit.Known {
+			add("See how much RAM is free, and how much of it this process may have and lock (its container's limit, ulimit -l); copy less from the host at a time.")
+			break
+		}
 		add("Copy less from the host at a time, or release host tensors sooner.")
 		add("The limit of this pool is a setting of the process: TF_GPU_HOST_MEM_LIMIT_IN_MB (TF_CUDA_HOST_MEM_LIMIT_IN_MB in old versions). It is page-locked RAM, so raise it within what the machine has.")
 		if r.OversizedTail.Known && r.OversizedTail.N > 0 {

@@ -1,5 +1,11 @@
 package analysis
 
+import (
+	"math"
+
+	"tideline/shared/analysis/cause"
+)
+
 // barCells counts the free cells of a usage bar and the longest run of them.
 func barCells(bar string) (free, longest int) {
 	run := 0
@@ -34,4 +40,29 @@ func byBar(bar string, pool, request amount) (Verdict, bool) {
 		return Full, true
 	}
 	return FullOrFragmentedByBar, true
+}
+
+// barDenies says whether the usage bar speaks against a pool of the whole limit:
+// it would hold much more free memory than the bar has free cells.
+func barDenies(bar string, limit, inUse int64) bool {
+	if len(bar) != 100 || limit <= 0 {
+		return false
+	}
+	const doubt = 20 // cells that holes smaller than one may hide
+	cells, _ := barCells(bar)
+	return 100*(float64(limit)-float64(inUse))/float64(limit) > float64(cells+doubt)
+}
+
+// emptyRun is how many free cells in one piece make a pool all but empty.
+const emptyRun = 95
+
+// emptyPool notes what a pool of unknown size can be at most: the request did
+// not fit into the free piece that is nearly all of it. A piece of n cells is
+// more than n-1 hundredths of the pool.
+func (r *Reading) emptyPool() {
+	_, run := barCells(r.Bar)
+	if len(r.Bar) != 100 || run < emptyRun || r.Pool.Known || !r.Requested.Known || r.Requested.N <= 0 || r.Requested.N > math.MaxInt64/100 {
+		return
+	}
+	r.PoolAtMost = cause.Of(r.Requested.N * 100 / int64(run-1))
 }

@@ -27,6 +27,10 @@ func FromDump(d *bfclog.Dump) *Reading {
 	if d.Tensor.HasShape {
 		r.Shape = d.Tensor.Shape
 	}
+	if limit := d.Limit.Or(d.PoolLimit); d.Allocator == "" && limit.Exact() && limit.N == hostLimit {
+		r.HostPinned = true
+		r.Assumed = append(r.Assumed, "The allocator is not named; a limit of exactly 64 GiB is that of the pool of page-locked host memory.")
+	}
 	r.request(d)
 	r.pool(d)
 	r.chunks(d)
@@ -36,6 +40,10 @@ func FromDump(d *bfclog.Dump) *Reading {
 	r.judge(dumpFacts(r, d))
 	return r
 }
+
+// hostLimit is what the pool of page-locked host memory may hold unless it is
+// told otherwise, in bytes. No device has just that much to give.
+const hostLimit = int64(64) << 30
 
 // request finds the exact byte count of what was asked: from the tensor, from
 // the error's own number, or from the line itself.
@@ -116,9 +124,16 @@ func (r *Reading) pool(d *bfclog.Dump) {
 	switch {
 	case r.Pool.Known && r.InUse.Known:
 		r.Free = cause.Of(max(0, r.Pool.N-r.InUse.N))
-	case r.Limit.Known && r.InUse.Known:
+	case r.Limit.Known && r.InUse.Known && r.freeOfLimit():
 		r.Free, r.FreeIsOfLimit = cause.Of(max(0, r.Limit.N-r.InUse.N)), true
 	}
+}
+
+// freeOfLimit says whether what is not in use of the limit lies in the pool, as
+// it does without memory growth, or at least whether nothing speaks against it.
+func (r *Reading) freeOfLimit() bool {
+	return r.InUse.N >= r.Limit.N ||
+		r.Growth != bfclog.Yes && len(r.Refusals) == 0 && !barDenies(r.Bar, r.Limit.N, r.InUse.N)
 }
 
 // chunks counts what the bins, the list and the summary tell.
@@ -261,6 +276,11 @@ func (r *Reading) summary(d *bfclog.Dump) {
 	}
 	if complete || d.SumTotal.Known {
 		r.LargestUsed = cause.Of(d.Summary[len(d.Summary)-1].Size)
+	}
+	// Rows that the text lacks are of other sizes; the best stays the best if
+	// all of them together are less.
+	total := d.InUse.Or(d.SumTotal)
+	if complete || total.Known && best.Count*best.Size >= total.Hi-bytes {
 		r.DominantSize, r.DominantCount = cause.Of(best.Size), cause.Of(best.Count)
 	}
 	if complete && fits && len(r.Shape) > 0 {
@@ -330,11 +350,11 @@ func fragmentation(free, largest int64) float64 {
 // tell: the largest of the search's own bin, or the only one of the highest
 // bin that has any. Unknown when several share that bin unlisted.
 func largestByBins(d *bfclog.Dump) bfclog.Size {
-	if len(d.Bins) != 21 {
-		return bfclog.Size{}
-	}
 	for i := len(d.Bins) - 1; i >= 0; i-- {
 		b := &d.Bins[i]
+		if b.Index != 20-(len(d.Bins)-1-i) {
+			return bfclog.Size{} // a larger bin may be missing
+		}
 		free := b.Chunks - b.InUse
 		if free == 0 {
 			continue
@@ -349,6 +369,9 @@ func largestByBins(d *bfclog.Dump) bfclog.Size {
 			return b.Allocated
 		}
 		return difference(b.Allocated, b.Used)
+	}
+	if len(d.Bins) < 21 {
+		return bfclog.Size{}
 	}
 	return bfclog.ExactSize(0)
 }

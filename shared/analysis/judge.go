@@ -133,7 +133,7 @@ func (r *Reading) judge(f facts) {
 
 // assume fills a gap by what is true of nearly every such log, and says so.
 func (r *Reading) assume(f *facts) {
-	if !f.pool.known && f.limit.known && f.inUse.known && !f.refused && r.Growth != bfclog.Yes {
+	if !f.pool.known && f.limit.known && f.inUse.known && !f.refused && r.Growth != bfclog.Yes && !barDenies(r.Bar, f.limit.hi, f.inUse.hi) {
 		f.pool = f.limit
 		if f.inUse.hi < f.limit.lo {
 			r.Assumed = append(r.Assumed,
@@ -149,7 +149,7 @@ func (r *Reading) assume(f *facts) {
 			"The limit is not in the text; the free bytes of the pool alone decide.")
 	}
 	if !f.request.known && f.pool.known && f.limit.known && f.inUse.known &&
-		f.inUse.lo >= f.pool.hi && f.limit.hi-f.pool.lo < granule && !f.fixed.HostPinned {
+		f.inUse.lo >= f.pool.hi && f.limit.hi-f.pool.lo < granule {
 		f.request = exactly(granule) // whatever was asked, nothing was left
 	}
 }
@@ -204,11 +204,24 @@ func (r *Reading) undecided(f *facts) Verdict {
 	if v, ok := r.asyncPool(f); ok {
 		return v
 	}
+	if r.refusedWhole(f) {
+		return OtherProcess
+	}
+	if len(r.Pinned) > 0 && !f.state && !f.request.known {
+		return HostPinnedLimit
+	}
 	pool := amount{}
 	if f.pool.exact() {
 		pool = cause.Of(f.pool.lo)
 	}
 	if v, ok := byBar(r.Bar, pool, f.request.at(0)); ok && !f.inUse.known {
+		r.emptyPool()
+		switch {
+		case v == Full && r.HostPinned:
+			return HostPinnedLimit
+		case v == FullOrFragmentedByBar && r.PoolAtMost.Known:
+			return LimitTooLow
+		}
 		return v
 	}
 	if r.FromMap && !f.request.known && !f.truncated {
@@ -218,6 +231,13 @@ func (r *Reading) undecided(f *facts) Verdict {
 		return UndeterminedTruncated
 	}
 	return UndeterminedNoState
+}
+
+// refusedWhole says whether the driver refused a region that would have held the
+// request. The allocator asks for one only within its limit, so that the limit
+// allowed it.
+func (r *Reading) refusedWhole(f *facts) bool {
+	return f.refused && f.request.known && !f.limit.known && slices.Max(r.Refusals) >= f.request.hi
 }
 
 // asyncPool judges the stream-ordered allocator's text: what is neither in use

@@ -85,7 +85,8 @@ type Reading struct {
 	Collected                     bool
 	Bar                           string
 	HasBar                        bool
-	LargestFreeFieldZero          bool // the Stats field that is 0 by design
+	PoolAtMost                    amount // what an all but empty pool can be, by its bar
+	LargestFreeFieldZero          bool   // the Stats field that is 0 by design
 	DeviceTotal, DriverFree       amount
 	Start                         bfclog.Start // of the device, as the program found it
 	Obtainable                    amount       // what the allocator could have without its limit

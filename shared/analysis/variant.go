@@ -28,5 +28,7 @@ func variant(d *bfclog.Dump) string {
 	add(d.Begun() && len(d.Bins) == 0 && len(d.Regions) == 0 && !d.Async, "tail of a dump")
 	add(d.HasBar && d.Bar == "" && !d.Empty, "empty usage bar")
 	add(len(d.Gaps) > 0, "lines left out")
+	add(len(w) == 0 && len(d.Bins) > 0, "bin lines")
+	add(len(w) == 0, "a part of a dump")
 	return strings.Join(w, "; ")
 }

@@ -23,6 +23,9 @@ func (r *Reading) Why() string {
 	case OtherProcess:
 		return r.whyOther()
 	case HostPinnedLimit:
+		if len(r.Pinned) > 0 && r.Allocator == "" && !r.Limit.Known {
+			return fmt.Sprintf("The driver could not lock %s of the host's memory for the pool of page-locked memory, and each further try was for a tenth less. This is RAM, not the device's memory; whether a smaller piece sufficed is not in the text.", bytesOf(r.Pinned[0]))
+		}
 		return fmt.Sprintf("The page-locked host memory pool %s is at its limit%s. This is not the device's memory, and not the machine's RAM.",
 			r.Allocator, ofLimit(r))
 	case LeakManyEqualChunks:
@@ -137,6 +140,11 @@ func (r *Reading) whyFragmented() string {
 func (r *Reading) whyLimit() string {
 	if r.Rounded.Known && r.Limit.Known && r.Rounded.N > r.Limit.N {
 		return fmt.Sprintf("The request alone (%s) is larger than the allocator's limit (%s).", r.asked(), bytesOf(r.Limit.N)) + r.startWhy()
+	}
+	if r.PoolAtMost.Known {
+		cells, _ := barCells(r.Bar)
+		return fmt.Sprintf("The pool is all but empty (%d of the bar's 100 cells are free), and %s still do not fit: all of it is no more than about %s. It is too small for this request, or could not grow.",
+			cells, r.asked(), bytesOf(r.PoolAtMost.N))
 	}
 	s := "The allocator's limit is too low"
 	if r.Limit.Known {

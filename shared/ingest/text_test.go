@@ -40,19 +40,23 @@ var wordings = []struct {
 	},
 	{
 		"a buffer, broken in two", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 5.94M.\nThat was not possible. There are 4.20M free.\n",
-		"xla-tpu-oom", "full", map[string]string{"requested_text": `"5.94M"`, "free_text": `"4.20M"`},
+		"xla-tpu-oom", "full",
+		map[string]string{"requested_text": `"5.94M"`, "free_text": `"4.20M"`},
 	},
 	{
 		"without a code", "2020-10-22 02:48:58 10.128.0.33 [3]   (1) Resource exhausted: Attempting to allocate 180.59M. That was not possible. There are 142.58M free.; (0x3x0_HBM1)\n",
-		"xla-tpu-oom", "full", map[string]string{"requested_text": `"180.59M"`, "device": `"0x3x0_HBM1"`},
+		"xla-tpu-oom", "full",
+		map[string]string{"requested_text": `"180.59M"`, "device": `"0x3x0_HBM1"`},
 	},
 	{
 		"in pieces", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.00G. That was not possible. There are 1.20G free. The largest contiguous region of free memory is 640.00M due to fragmentation.; (0x0x0_HBM0)\n",
-		"xla-tpu-oom", "fragmented", map[string]string{"largest_free_text": `"640.00M"`},
+		"xla-tpu-oom", "fragmented",
+		map[string]string{"largest_free_text": `"640.00M"`},
 	},
 	{
 		"its beginning alone", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.00G.\n",
-		"xla-tpu-oom", "undetermined_truncated", map[string]string{"requested_text": `"1.00G"`, "free_text": "null", "truncated": "true"},
+		"xla-tpu-oom", "undetermined_truncated",
+		map[string]string{"requested_text": `"1.00G"`, "free_text": "null", "truncated": "true"},
 	},
 	{
 		"loading a program", "RESOURCE_EXHAUSTED: Error loading program 'jit_train_step':\nAttempting to reserve 51.43G at the bottom of memory. That was not possible. There are 46.61G free, 0B reserved, and 46.61G reservable.\n",
@@ -108,11 +112,13 @@ Program hbm requirement 4.34G:
 	},
 	{
 		"one instruction, without its figures", "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem while allocating on stack for %k = bf16[2048,4096]{1,0:T(8,128)(2,1)} custom-call(...)\n",
-		"xla-tpu-oom", "undetermined_truncated", map[string]string{"memory_space": `"vmem"`, "truncated": "true"},
+		"xla-tpu-oom", "undetermined_truncated",
+		map[string]string{"memory_space": `"vmem"`, "truncated": "true"},
 	},
 	{
 		"one allocation above all", "RESOURCE_EXHAUSTED: Allocation (size=38654705664) would exceed memory (size=34359738368) :: #allocation7 [shape = 'u8[38654705664]{0}', space=hbm]\n",
-		"xla-tpu-oom", "request_exceeds_device", map[string]string{"used_text": `"38654705664"`, "capacity_text": `"34359738368"`, "truncated": "false"},
+		"xla-tpu-oom", "request_exceeds_device",
+		map[string]string{"used_text": `"38654705664"`, "capacity_text": `"34359738368"`, "truncated": "false"},
 	},
 	{
 		"the compiler's sentence broken in pieces", "XLA:TPU compile permanent error. Ran out of memory in memory\nspace hbm. Used 54.36G of 31.25G hbm.\nExceeded hbm capacity by 23.11G.\n\nTotal hbm usage >= 59.76G:\n    reserved 260.00M\n",
@@ -121,7 +127,8 @@ Program hbm requirement 4.34G:
 	},
 	{
 		"the end of the compiler's sentence", "Used 41.76G of 31.25G hbm. Exceeded hbm capacity by 10.51G.\n",
-		"xla-tpu-oom", "program_exceeds_device", map[string]string{"memory_space": `"hbm"`, "used_text": `"41.76G"`},
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"memory_space": `"hbm"`, "used_text": `"41.76G"`},
 	},
 	{
 		"all on one line", "XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 49.34G of 32.00G hbm. Exceeded hbm capacity by 17.34G. Total hbm usage >= 49.34G: reserved 3.12M program unknown size arguments 49.34G Output size 0B; shares 0B with arguments. Program hbm requirement 1.50G: global 1.14M scoped 4.56M HLO temp 1.49G (99.0% utilization: Unpadded (1.40G) Padded (1.41G), 0.3% fragmentation (2.00M)) Largest program allocations in hbm: 1. Size: 1.00G Shape: f32[1024,1024,256]{2,1,0:T(8,128)} Unpadded size: 1.00G XLA label: fusion.1 Allocation type: HLO temp ======\n",
@@ -141,6 +148,63 @@ Program hbm requirement 4.34G:
 		"a warning of the compiler alone", "W0000 00:00:1756998431.440298    5182 hlo_rematerialization.cc:3183] Can't reduce memory use below 10.64GiB (11428802214 bytes) by rematerialization; only reduced to 71.27GiB (76523901244 bytes), down from 73.51GiB (78931543988 bytes) originally\n",
 		"xla-oom", "undetermined_no_state",
 		map[string]string{"remat_target_bytes": "11428802214", "remat_reduced_to_bytes": "76523901244", "remat_originally_text": `"73.51GiB"`},
+	},
+	{
+		"temporaries that are mostly padding, without the list", "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n\nProgram hbm requirement 41.22G:\n    HLO temp 41.19G (24.2% utilization: Unpadded (9.90G) Padded (40.90G), 0.7% fragmentation (293.84M))\n",
+		"xla-tpu-oom", "padding_expansion",
+		map[string]string{"used_without_this_padding_text": `"10.74G"`, "fits_without_this_padding": "true"},
+	},
+	{
+		"an all but empty pool", "2025-05-13 09:18:45.074199: W external/xla/xla/hlo/transforms/simplifiers/hlo_rematerialization.cc:3021] Can't reduce memory use below 67.69GiB (72678595712 bytes) by rematerialization; only reduced to 95.40GiB (102432320060 bytes), down from 95.40GiB (102432320060 bytes) originally\n2025-05-13 09:18:55.172253: W external/xla/xla/tsl/framework/bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to allocate 95.40GiB (rounded to 102432004352)requested by op \n2025-05-13 09:18:55.172300: W external/xla/xla/tsl/framework/bfc_allocator.cc:512] *___________________________________________________________________________________________________\nE0513 09:18:55.172311 1808266 pjrt_stream_executor_client.cc:2908] Execution of replica 0 failed: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 102432004120 bytes.\n",
+		"xla-oom", "limit_too_low",
+		map[string]string{"requested_bytes": "102432004120", "free_cells_in_bar": "99", "remat_target_bytes": "72678595712"},
+	},
+	// Parts of dumps
+	{
+		"the host's memory refused", "2022-06-16 02:36:14.576914: E tensorflow/stream_executor/cuda/cuda_driver.cc:893] failed to alloc 966367744 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n2022-06-16 02:36:14.576962: W ./tensorflow/core/common_runtime/gpu/gpu_host_allocator.h:44] could not allocate pinned host memory of size: 966367744\n2022-06-16 02:36:14.671003: E tensorflow/stream_executor/cuda/cuda_driver.cc:893] failed to alloc 869731072 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n2022-06-16 02:36:14.671047: W ./tensorflow/core/common_runtime/gpu/gpu_host_allocator.h:44] could not allocate pinned host memory of size: 869731072\n",
+		"tf-bfc-oom", "host_pinned_limit",
+		map[string]string{"host_pinned_refusals": "[966367744,869731072]"},
+	},
+	{
+		"the last bins", "2022-05-04 18:02:49.007520: I tensorflow/core/common_runtime/bfc_allocator.cc:1017] Bin (134217728):    Total Chunks: 0, Chunks in use: 0. 0B allocated for chunks. 0B in use in bin. 0B client-requested in use in bin.\n2022-05-04 18:02:49.008016: I tensorflow/core/common_runtime/bfc_allocator.cc:1017] Bin (268435456):    Total Chunks: 1, Chunks in use: 0. 4.39GiB allocated for chunks. 0B in use in bin. 0B client-requested in use in bin.\n2022-05-04 18:02:49.008477: I tensorflow/core/common_runtime/bfc_allocator.cc:1033] Bin for 10.44GiB was 256.00MiB, Chunk State:\n",
+		"tf-bfc-oom", "undetermined_truncated",
+		map[string]string{"largest_free_chunk_text": `"4.39GiB"`, "certain": `["no free chunk can hold the request"]`, "format_variant": `"bin lines"`},
+	},
+	{
+		"the first bins", "I tensorflow/core/common_runtime/bfc_allocator.cc:1017] Bin (256):    Total Chunks: 1, Chunks in use: 0. 256B allocated for chunks. 0B in use in bin. 0B client-requested in use in bin.\n",
+		"tf-bfc-oom", "undetermined_truncated",
+		map[string]string{"largest_free_chunk_text": "null"},
+	},
+	{
+		"a refused region of an unknown limit", "2025-07-31 20:22:43.038900: I tensorflow/stream_executor/cuda/cuda_driver.cc:763] failed to allocate 663.34M (695559424 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n2025-07-31 20:22:43.038918: W tensorflow/core/common_runtime/bfc_allocator.cc:434] Allocator (GPU_0_bfc) ran out of memory trying to allocate 512.00MiB (rounded to 536870912)\nCurrent allocation summary follows.\n",
+		"tf-bfc-oom", "other_process",
+		map[string]string{"driver_refusals": "[695559424]"},
+	},
+	{
+		"the host's pool without its name", "I tensorflow/core/common_runtime/bfc_allocator.cc:702] Stats:\nLimit:                 68719476736\nInUse:                 68719476736\nMaxInUse:              68719476736\nNumAllocs:                      32\nMaxAllocSize:           6359738368\n",
+		"tf-bfc-oom", "host_pinned_limit",
+		map[string]string{"limit_bytes": "68719476736"},
+	},
+	{
+		"the end of a summary", "I bfc_allocator.cc:696] 1 Chunks of size 200000000 totalling 190.73MiB\nI bfc_allocator.cc:700] Sum Total of in-use chunks: 900.00MiB\n",
+		"tf-bfc-oom", "undetermined_truncated",
+		map[string]string{"dominant_chunk_size": "null", "dominant_share": "null", "largest_single_in_use_bytes": "200000000"},
+	},
+	{
+		"the end of a pool that has grown", "Limit:                  1843986432\nInUse:                   917285632\nMaxInUse:               1420726272\nNumAllocs:                     455\nMaxAllocSize:            562273024\n\n2025-07-31 20:22:44.000000: W tensorflow/core/common_runtime/bfc_allocator.cc:446] ***********************************************x*******************************________________*****\nResourceExhaustedError: OOM when allocating tensor with shape[4,2048,128,128] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Conv2D]\n",
+		"tf-bfc-oom", "undetermined_truncated",
+		map[string]string{"free_total_bytes": "null", "in_use_bytes": "917285632"},
+	},
+	// Figures of a loop
+	{
+		"twice a step", "Iteration 19/500\nstart Current memory usage: 798.17 MB\nend Current memory usage: 824.98 MB\nIteration 20/500\nstart Current memory usage: 824.98 MB\nend Current memory usage: 850.34 MB\nIteration 21/500\nstart Current memory usage: 850.42 MB\nend Current memory usage: 876.81 MB\nIteration 22/500\nstart Current memory usage: 876.81 MB\nend Current memory usage: 904.02 MB\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"steps_counted": "true", "slope_mb_per_step": "26.2475", "samples": "8"},
+	},
+	{
+		"a little of much, but in each step", "it [10/500] max mem: 14655\nit [20/500] max mem: 14692\nit [30/500] max mem: 14730\nit [40/500] max mem: 14767\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"slope_mib_per_step": "3.74"},
 	},
 	// Libraries
 	{

@@ -49,7 +49,7 @@ func grows(s *steplog.Series) bool {
 		return false
 	}
 	rise := l.slope * (s.Steps[n-1] - s.Steps[0])
-	if rise < 0.01*math.Abs(s.Values[0]) || l.r < 0.8 {
+	if l.r < 0.8 || rise < 0.01*math.Abs(s.Values[0]) && !steady(s.Values, l.r) {
 		return false
 	}
 	half := n / 2
@@ -58,6 +58,17 @@ func grows(s *steplog.Series) bool {
 	}
 	late := fit(s.Steps[half:], s.Values[half:])
 	return late.slope > 0.25*l.slope
+}
+
+// steady says whether every sample is above the one before, as on a straight
+// line: no noise does that, however little it is beside the whole.
+func steady(v []float64, r float64) bool {
+	for i := 1; i < len(v); i++ {
+		if v[i] <= v[i-1] {
+			return false
+		}
+	}
+	return len(v) >= 4 && r > 0.99
 }
 
 func monotonic(v []float64) bool {

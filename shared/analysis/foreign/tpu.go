@@ -152,10 +152,31 @@ func tpuList(f *reading.Facts, c *xlalog.Compile) (padding float64) {
 	return padding
 }
 
+// tpuTempPadding is what padding costs all temporaries together, for a text that
+// lacks the list; 0 where it is less than what is padded.
+func tpuTempPadding(c *xlalog.Compile) float64 {
+	plain, ok1 := unitText(c.Unpadded)
+	padded, ok2 := unitText(c.Padded)
+	if !ok1 || !ok2 || padded < 2*plain {
+		return 0
+	}
+	return padded - plain
+}
+
+func whose(c *xlalog.Compile) string {
+	if len(c.Allocations) == 0 {
+		return "the temporaries"
+	}
+	return "the largest allocations"
+}
+
 func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 	f := &r.Facts
 	used, ok1 := unitText(c.Used)
 	capacity, ok2 := unitText(c.Capacity)
+	if len(c.Allocations) == 0 {
+		padding = tpuTempPadding(c)
+	}
 	fits := ok1 && ok2 && padding > 0 && used-padding <= capacity
 	if ok1 && padding > 0 {
 		f.Text("used_without_this_padding_text", unitAs(max(0, used-padding)))
@@ -166,7 +187,11 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 	}
 	tpuRows(r, "used", c.Used, "capacity", c.Capacity, "program", c.Program)
 	if padding > 0 {
-		r.Row("padding of the largest", event.FormatBytes(int64(padding)))
+		what := "padding of the largest"
+		if len(c.Allocations) == 0 {
+			what = "padding of the temporaries"
+		}
+		r.Row(what, event.FormatBytes(int64(padding)))
 	}
 	switch {
 	case !ok1 || !ok2:
@@ -178,13 +203,13 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		r.Next = []string{"Make that one array smaller: a smaller batch, computation in pieces, 16-bit types, or a split over devices."}
 	case fits:
 		r.Verdict = "padding_expansion"
-		r.Why = fmt.Sprintf("Padding to whole tiles costs the largest allocations %s; without it %s would remain, which fits %s.", event.FormatBytes(int64(padding)), event.FormatBytes(int64(used-padding)), spelt(c.Capacity))
+		r.Why = fmt.Sprintf("Padding to whole tiles costs %s %s; without it %s would remain, which fits %s.", whose(c), event.FormatBytes(int64(padding)), event.FormatBytes(int64(used-padding)), spelt(c.Capacity))
 		r.Next = []string{"Change the layout: put a long dimension last (a multiple of 128), and merge or move the short ones."}
 	default:
 		r.Verdict = "program_exceeds_device"
 		r.Why = fmt.Sprintf("The compiled program needs %s of %s.", spelt(c.Used), spelt(c.Capacity))
 		if padding > 0 {
-			r.Why += fmt.Sprintf(" Padding costs the largest allocations %s, which alone does not explain it.", event.FormatBytes(int64(padding)))
+			r.Why += fmt.Sprintf(" Padding costs %s %s, which alone does not explain it.", whose(c), event.FormatBytes(int64(padding)))
 			r.Secondary = "padding_expansion"
 		}
 		r.Next = []string{"A smaller batch, rematerialisation, 16-bit types, or more devices."}

@@ -25,6 +25,11 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 	for _, f := range rep.Failures {
 		d := match(f, dumps, claimed)
 		out = append(out, xlaFailure(f, d))
+		for n := 1; n < f.Count && d != nil; n++ { // the same message again
+			if !claimAgain(d, dumps, claimed) {
+				break
+			}
+		}
 	}
 	for _, c := range rep.Compiles {
 		out = append(out, xlaCompile(c))
@@ -39,6 +44,17 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 		}
 	}
 	return out, claimed
+}
+
+// claimAgain claims one more short form of the same request.
+func claimAgain(of *bfclog.Dump, dumps []*bfclog.Dump, claimed []bool) bool {
+	for i, d := range dumps {
+		if !claimed[i] && !d.Begun() && d.Allocator == of.Allocator && d.Request.Size.Text == of.Request.Size.Text && d.Request.Rounded == of.Request.Rounded {
+			claimed[i] = true
+			return true
+		}
+	}
+	return false
 }
 
 // match finds the dump of a failure: the same bytes, or the same printed size.
@@ -365,6 +381,8 @@ func xlaWhy(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) string {
 		s = "The program needs more than a device has."
 	case analysis.OtherProcess:
 		s = "The pool was allowed to grow, and the driver had nothing to give."
+	case analysis.LimitTooLow, analysis.HostPinnedLimit, analysis.LeakManyEqualChunks, analysis.NotMemory, analysis.Retryable:
+		s = a.Why()
 	default:
 		s = "The text does not tell the state of the memory."
 	}
@@ -382,6 +400,8 @@ func xlaNext(r *reading.Reading, x *xlalog.Failure) []string {
 	switch analysis.Verdict(r.Verdict) {
 	case analysis.RequestExceedsDevice:
 		out = append(out, "No allocator setting closes the gap; spread the program over several devices, or make it smaller.")
+	case analysis.LimitTooLow:
+		out = append(out, "Give the pool more of the device (XLA_PYTHON_CLIENT_MEM_FRACTION, 75 % by default), if what is asked for is not more than the device has; see with nvidia-smi what else holds it.")
 	case analysis.UndeterminedNoState, analysis.FullOrFragmentedByBar:
 		out = append(out, "See with nvidia-smi what else holds the card, and which XLA_PYTHON_CLIENT_MEM_FRACTION is set: the pool is 75 % of the device by default.")
 	default:

@@ -15,9 +15,14 @@ func (p *parser) elsewhere(r record) bool {
 	case strings.Contains(b, "failed to allocate ") && strings.Contains(b, "from device"):
 		return p.refused(r, &p.refusals, numberAfter(b, "("), sizeAfter(b, "failed to allocate "))
 	case strings.Contains(b, "failed to alloc ") && strings.Contains(b, "on host"):
-		return p.refused(r, &p.pinned, numberAfter(b, "failed to alloc "), Size{})
+		p.driverSaid = numberAfter(b, "failed to alloc ")
+		return p.refused(r, &p.pinned, p.driverSaid, Size{})
 	case strings.Contains(b, "could not allocate pinned host memory of size:"):
-		return p.refused(r, &p.pinned, numberAfter(b, "of size:"), Size{})
+		n, said := numberAfter(b, "of size:"), p.driverSaid
+		if p.driverSaid = (Size{}); n == said {
+			return true // the caller's word for the driver's
+		}
+		return p.refused(r, &p.pinned, n, Size{})
 	case strings.Contains(b, "Garbage collection: deallocate free memory regions"):
 		p.collect = true
 		return true
@@ -68,6 +73,7 @@ func (p *parser) oldRequest(r record) bool {
 		},
 		func(d *Dump) bool { return d.HasBar && d.Request.Size.Text == size.Text })
 	d.Request.Size, d.Request.Told = size, true
+	d.Promised = true // "See logs for memory state."
 	d.takeRefusals(p, r.source)
 	return true
 }

@@ -47,6 +47,9 @@ func stampStart(s string, at int) int {
 	for i > 0 && s[i-1] != ' ' && s[i-1] != '\t' {
 		i--
 	}
+	if at, ok := abslStart(s[:i]); ok {
+		return at
+	}
 	if i >= 2 && s[i-1] == ' ' && strings.IndexByte("IWEF", s[i-2]) >= 0 && (i == 2 || !isWord(s[i-3])) {
 		i -= 2
 	}
@@ -55,6 +58,25 @@ func stampStart(s string, at int) int {
 		i -= len(stamp)
 	}
 	return i
+}
+
+// abslStart finds where "E0528 07:02:44.350251   27487 " begins, which ends s.
+func abslStart(s string) (int, bool) {
+	t := strings.TrimRight(s, " ")
+	for len(t) > 0 && isDigit(t[len(t)-1]) { // the thread
+		t = t[:len(t)-1]
+	}
+	u := strings.TrimRight(t, " ")
+	i := strings.LastIndexByte(u, ' ')
+	if len(t) == len(u) || i < 5 || strings.Count(u[i:], ":") < 2 {
+		return 0, false
+	}
+	day := strings.TrimRight(u[:i], " ")
+	at := len(day) - len("E0528")
+	if at < 0 || strings.IndexByte("IWEF", day[at]) < 0 || !shapeEqual(day[at+1:], "0528") || at > 0 && isWord(day[at-1]) {
+		return 0, false
+	}
+	return at, true
 }
 
 func isWord(c byte) bool {

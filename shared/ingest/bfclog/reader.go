@@ -86,6 +86,9 @@ type parser struct {
 	lastBody string
 	barOf    *Dump
 	collect  bool
+	// driverSaid is the driver's last refusal of host memory, which the caller
+	// repeats in its own words.
+	driverSaid Size
 }
 
 type refusal struct {

@@ -62,26 +62,46 @@ func (l *Log) bad(num int) {
 	}
 }
 
-// style names the way a line's prefix is written.
+// style names the way a line's prefix is written, whatever a collector of logs
+// has put before it.
 func (l *Log) style(prefix string) {
 	s := "other"
-	t := strings.TrimSpace(prefix)
-	switch {
-	case t == "":
+	w := strings.Fields(prefix)
+	n := len(w)
+	is := func(i int, ok func(string) bool) bool { return n >= i && ok(w[n-i]) }
+	switch { // the last word is the file
+	case n == 0:
 		s = "none"
-	case len(t) >= 19 && lines.IsDigit(t[0]) && t[4] == '-' && t[7] == '-' && t[13] == ':':
+	case is(2, severity) && is(3, clock):
 		s = "date and time"
-	case len(t) > 2 && strings.IndexByte("IWEF", t[0]) >= 0 && t[1] == ' ' && strings.Contains(t, " file "):
-		s = "count and file"
-	case len(t) > 2 && strings.IndexByte("IWEF", t[0]) >= 0 && t[1] == ' ':
+	case is(2, severity):
 		s = "severity and file"
-	case len(t) > 5 && strings.IndexByte("IWEF", t[0]) >= 0 && lines.IsDigit(t[1]) && lines.IsDigit(t[4]):
+	case is(2, func(s string) bool { return s == "file" }) && is(4, severity):
+		s = "count and file"
+	case is(4, monthDay):
 		s = "month and day"
 	}
 	if slices.Contains(l.Styles, s) {
 		return
 	}
 	l.Styles = append(l.Styles, s)
+}
+
+// severity is a letter, which the mark of a collector or of a quotation may
+// touch.
+func severity(s string) bool {
+	n := len(s) - 1
+	return n >= 0 && strings.IndexByte("IWEF", s[n]) >= 0 && (n == 0 || strings.IndexByte(":>|]", s[n-1]) >= 0)
+}
+
+// clock: "14:53:23.483412:".
+func clock(s string) bool {
+	return len(s) > 9 && lines.IsDigit(s[0]) && s[2] == ':' && s[5] == ':' && s[len(s)-1] == ':'
+}
+
+// monthDay: "E0528".
+func monthDay(s string) bool {
+	return len(s) == 5 && severity(s[:1]) && lines.IsDigit(s[1]) && lines.IsDigit(s[4])
 }
 
 // count adds a record to the sums.

@@ -33,9 +33,12 @@ type Series struct {
 	Times   []int64 // nanoseconds since 1970 as the lines tell, in order; nil when one tells none
 	Counted bool    // steps come from the text, not from counting samples
 	untimed bool
-	last    float64
-	stride  int // of every so many samples one is kept
-	seen    int
+	// distinct is how many steps there are: a figure may come more than once in
+	// one, at its begin and at its end.
+	distinct int
+	last     float64
+	stride   int // of every so many samples one is kept
+	seen     int
 }
 
 // Role is what a figure is, where its line says so.
@@ -55,6 +58,7 @@ const (
 const (
 	maxSeries  = 64
 	maxSamples = 1 << 14
+	maxPerStep = 4 // samples; with more of them the number is not that of a step
 )
 
 // ErrNothing says that the text holds no such series.
@@ -144,8 +148,11 @@ func (p *Parser) add(num int, f found) {
 }
 
 func (s *Series) add(v, step float64, time int64, counted bool) {
-	if !counted || s.seen > 0 && step <= s.last {
+	switch {
+	case !counted || s.seen > 0 && step < s.last:
 		s.Counted = false
+	case s.seen == 0 || step > s.last:
+		s.distinct++
 	}
 	s.last = step
 	if s.seen++; (s.seen-1)%s.stride != 0 {
@@ -180,6 +187,9 @@ func (p *Parser) End() *Log {
 		}
 		if s.untimed {
 			s.Times = nil
+		}
+		if s.distinct < 3 || s.seen > maxPerStep*s.distinct {
+			s.Counted = false
 		}
 		if !s.Counted {
 			for i := range s.Steps {

@@ -12,14 +12,14 @@ func (p *Parser) addCompile(c *Compile) {
 	for _, o := range p.report.Compiles {
 		if o.same(c) {
 			o.Count++
-			p.compile = o
+			p.compile, p.again = o, false
 			if len(o.Allocations)+len(o.Parts) > 0 {
-				p.compile = nil
+				p.compile, p.again = nil, true
 			}
 			return
 		}
 	}
-	p.compile = c
+	p.compile, p.again = c, false
 	if len(p.report.Compiles) >= maxFailures {
 		p.report.Cut = "more compile reports than the reader keeps"
 		return

@@ -42,6 +42,7 @@ type Parser struct {
 	kept    int
 	temp    string // a row of the temporaries whose end is missing
 	torn    torn
+	again   bool // tables that follow are those of a report printed again
 	remat   *Remat
 }
 
@@ -76,7 +77,7 @@ func (p *Parser) one(num int, s string) bool {
 		p.statsOf(num)
 		return true
 	}
-	if p.compile == nil && headless(s) {
+	if p.compile == nil && !p.again && headless(s) {
 		c := newCompile(num)
 		c.Space, _ = lines.Between(s, "Total ", " ")
 		if !strings.Contains(s, " usage >=") {
