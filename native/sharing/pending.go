@@ -32,7 +32,9 @@ func DefaultFolder() (string, error) {
 // file with the same key and salt would betray both.
 type pending struct {
 	Path      string        `json:"path"`
-	Size      int64         `json:"size"`
+	Form      string        `json:"form,omitempty"` // in which the file is shared; "" as it is
+	Size      int64         `json:"size"`           // of the file
+	Content   int64         `json:"content,omitempty"`
 	Modified  time.Time     `json:"modified"`
 	Base      string        `json:"base"`
 	ExpiresIn int64         `json:"expires_in"`
@@ -47,9 +49,23 @@ func (p *pending) link() wire.Link {
 	return wire.Link{Base: p.Base, ID: p.Manifest.ID(), Key: p.Key}
 }
 
+// Form is another form in which a file is shared, such as one without names.
+type Form struct {
+	Name  string
+	Write func(io.Writer) error // writes it
+}
+
+// content is how many bytes were sealed.
+func (p *pending) content() int64 {
+	if p.Form != "" {
+		return p.Content
+	}
+	return p.Size
+}
+
 // prepare finds the upload of this very file that was begun before, or seals
 // the file for a new one.
-func (c *Client) prepare(path, base string, expiresIn int64, chunkSize int64) (p *pending, resumed bool, err error) {
+func (c *Client) prepare(path, base string, form *Form, expiresIn int64, chunkSize int64) (p *pending, resumed bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, false, fmt.Errorf("open the file to share: %w", err)
@@ -66,16 +82,44 @@ func (c *Client) prepare(path, base string, expiresIn int64, chunkSize int64) (p
 		return nil, false, fmt.Errorf("find the file to share: %w", err)
 	}
 	p = &pending{Path: path, Size: info.Size(), Modified: info.ModTime().UTC(), Base: base, ExpiresIn: expiresIn}
+	if form != nil {
+		p.Form = form.Name
+	}
 	if err := p.place(c.Folder); err != nil {
 		return nil, false, err
 	}
 	if old, err := readPending(p); err == nil {
 		return old, true, nil
 	}
+	if form != nil {
+		formed, err := p.formed(form)
+		if err != nil {
+			return nil, false, err
+		}
+		defer func() { _ = errors.Join(formed.Close(), os.Remove(formed.Name())) }() // its folder is ours alone
+		file = formed
+	}
 	if err := p.seal(file, chunkSize); err != nil {
 		return nil, false, errors.Join(err, p.forget())
 	}
 	return p, false, nil
+}
+
+// formed writes the file in another form, for its owner's eyes.
+func (p *pending) formed(form *Form) (f *os.File, err error) {
+	if f, err = os.CreateTemp(filepath.Dir(p.record), ".form-*"); err != nil { // mode 0600
+		return nil, fmt.Errorf("make the %s form of %s: %w", form.Name, p.Path, err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err = errors.Join(form.Write(w), w.Flush()); err == nil {
+		if p.Content, err = f.Seek(0, io.SeekCurrent); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the %s form of %s: %w", form.Name, p.Path, err), f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
 }
 
 // place names the files after what is shared and where, so that the same
@@ -85,7 +129,11 @@ func (p *pending) place(folder string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for uploads: %w", err)
 	}
-	sum := sha256.Sum256([]byte(p.Path + "\x00" + p.Base))
+	what := p.Path + "\x00" + p.Base
+	if p.Form != "" {
+		what += "\x00" + p.Form
+	}
+	sum := sha256.Sum256([]byte(what))
 	stem := filepath.Join(dir, hex.EncodeToString(sum[:12]))
 	p.record, p.sealed = stem+".json", stem+".sealed"
 	return nil
@@ -105,7 +153,7 @@ func readPending(want *pending) (*pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	same := p.Path == want.Path && p.Base == want.Base && p.Size == want.Size && p.Modified.Equal(want.Modified) && p.ExpiresIn == want.ExpiresIn
+	same := p.Path == want.Path && p.Form == want.Form && p.Base == want.Base && p.Size == want.Size && p.Modified.Equal(want.Modified) && p.ExpiresIn == want.ExpiresIn
 	if !same || p.Manifest.Validate() != nil || info.Size() != p.Manifest.Size {
 		return nil, errors.New("of another file")
 	}
@@ -124,10 +172,10 @@ func (p *pending) seal(file io.Reader, chunkSize int64) error {
 		return fmt.Errorf("make the sealed file: %w", err)
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
-	err = seal.Seal(w, bufio.NewReaderSize(file, 1<<20), p.Size, key, rand.Reader)
+	err = seal.Seal(w, bufio.NewReaderSize(file, 1<<20), p.content(), key, rand.Reader)
 	err = errors.Join(err, w.Flush())
 	if err == nil {
-		p.Manifest, err = manifestOf(out, seal.Size(p.Size), chunkSize)
+		p.Manifest, err = manifestOf(out, seal.Size(p.content()), chunkSize)
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("seal %s: %w", p.Path, err)

@@ -277,6 +277,49 @@ func TestSharingAgainGoesOn(t *testing.T) {
 	}
 }
 
+// TestAnotherFormGoesOn: the form is written once, is not taken for the file as it
+// is, and leaves nothing of itself on the disk.
+func TestAnotherFormGoesOn(t *testing.T) {
+	p := newPlace(t, nil)
+	path, content := p.file("formed", 9<<20)
+	other, written := bytes.ToUpper(content[:8<<20+5]), 0
+	form := &Form{Name: "other", Write: func(w io.Writer) error {
+		written++
+		_, err := w.Write(other)
+		return err
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := p.client()
+	c.Progress = func(done, _ int64) {
+		if done > 0 {
+			cancel()
+		}
+	}
+	if _, err := c.ShareForm(ctx, path, p.url, form, 0); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the broken upload: %v", err)
+	}
+	plain, err := p.client().Share(t.Context(), path, p.url, 0)
+	if err != nil || plain.Resumed || plain.Form != "" || plain.Bytes != int64(len(content)) {
+		t.Fatalf("the file as it is: %+v, %v", plain, err)
+	}
+	r, err := p.client().ShareForm(t.Context(), path, p.url, form, 0)
+	if err != nil || !r.Resumed || written != 1 || r.Form != "other" || r.Bytes != int64(len(other)) {
+		t.Fatalf("written %d times: %+v, %v", written, r, err)
+	}
+	for link, want := range map[string][]byte{plain.Link: content, r.Link: other} {
+		if got, err := p.open(link); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
+		}
+	}
+	fails := errors.New("it cannot be written")
+	if _, err := p.client().ShareForm(t.Context(), path, p.url, &Form{Name: "third", Write: func(io.Writer) error { return fails }}, 0); !errors.Is(err, fails) {
+		t.Errorf("a form that cannot be written: %v", err)
+	}
+	if left := p.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // TestAChangedFileIsSealedAnew: the same key and salt never see two contents.
 func TestAChangedFileIsSealedAnew(t *testing.T) {
 	p := newPlace(t, nil)

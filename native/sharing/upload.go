@@ -18,14 +18,21 @@ type Receipt struct {
 	Owner   string    `json:"owner"` // deletes it
 	Expires time.Time `json:"expires"`
 	File    string    `json:"file"`
-	Bytes   int64     `json:"bytes"` // of the file
-	Resumed bool      `json:"-"`     // an earlier upload was taken up
+	Form    string    `json:"form,omitempty"` // in which it was shared; "" as it is
+	Bytes   int64     `json:"bytes"`          // of what was shared
+	Resumed bool      `json:"-"`              // an earlier upload was taken up
 }
 
 // Share seals a file, uploads it to the service at base and returns the link.
 // expires is how long the share lives; 0 leaves it to the service. When it
 // fails for the connection, calling it again goes on where it was.
 func (c *Client) Share(ctx context.Context, path, base string, expires time.Duration) (*Receipt, error) {
+	return c.ShareForm(ctx, path, base, nil, expires)
+}
+
+// ShareForm is Share of a file in another form, which is written once: what is
+// gone on with is what was sealed then. Nil is the file as it is.
+func (c *Client) ShareForm(ctx context.Context, path, base string, form *Form, expires time.Duration) (*Receipt, error) {
 	base, err := Service(base)
 	if err != nil {
 		return nil, err
@@ -34,7 +41,7 @@ func (c *Client) Share(ctx context.Context, path, base string, expires time.Dura
 	if err := c.do(ctx, request{method: "GET", url: base + wire.Root}, into(&limits)); err != nil {
 		return nil, fmt.Errorf("ask %s for its limits: %w", base, err)
 	}
-	p, resumed, err := c.prepare(path, base, int64(expires/time.Second), min(wire.DefaultChunk, limits.MaxChunk))
+	p, resumed, err := c.prepare(path, base, form, int64(expires/time.Second), min(wire.DefaultChunk, limits.MaxChunk))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +50,7 @@ func (c *Client) Share(ctx context.Context, path, base string, expires time.Dura
 		if err := p.forget(); err != nil {
 			return nil, fmt.Errorf("forget an upload that expired: %w", err)
 		}
-		return c.Share(ctx, path, base, expires)
+		return c.ShareForm(ctx, path, base, form, expires)
 	}
 	if final, ok := errors.AsType[*wire.Problem](err); ok {
 		if _, may := mayPass(final); !may && final.Code != wire.NeedsKey {
@@ -101,7 +108,7 @@ func (c *Client) upload(ctx context.Context, p *pending) (*Receipt, error) {
 	if err := c.do(ctx, request{"POST", root + "/finish", nil, owner}, into(st)); err != nil {
 		return nil, fmt.Errorf("finish the upload: %w", err)
 	}
-	return &Receipt{Link: link.String(), Owner: p.Owner, Expires: st.Expires, File: p.Path, Bytes: p.Size}, nil
+	return &Receipt{Link: link.String(), Owner: p.Owner, Expires: st.Expires, File: p.Path, Form: p.Form, Bytes: p.content()}, nil
 }
 
 // begin creates the share, or learns what one that was begun lacks.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
 	"tideline/native/sharing"
+	"tideline/protocol/block"
 	wire "tideline/protocol/share"
+	"tideline/shared/ingest"
 	"tideline/web/share"
 )
 
@@ -19,6 +22,7 @@ type shareCmd struct {
 	To        string        `placeholder:"URL" help:"Address of the share service, such as https://HOST or that of an agent."`
 	Expires   time.Duration `placeholder:"TIME" help:"How long the link lives, such as 24h; the service's default otherwise."`
 	UploadKey string        `env:"TIDELINE_UPLOAD_KEY" placeholder:"KEY" help:"Key of services that ask for one; for an agent, its token."`
+	Redact    bool          `help:"Share it without names, paths, hosts, stacks and free text, as a timeline with what it means."`
 	List      bool          `help:"List what was shared from this machine."`
 	Delete    string        `placeholder:"LINK" help:"Delete a share that was made on this machine."`
 	JSON      bool          `name:"json" help:"Print JSON."`
@@ -34,6 +38,9 @@ func (s *shareCmd) Run(ctx context.Context, c *console) error {
 	}
 	if asked != 1 {
 		return usage("give a file to share, or --list, or --delete LINK")
+	}
+	if s.Redact && s.File == "" {
+		return usage("--redact is for a file that is shared")
 	}
 	client, err := sharingClient()
 	if err != nil {
@@ -72,7 +79,7 @@ func (s *shareCmd) share(ctx context.Context, c *console, client *sharing.Client
 	}
 	bar := newByteProgress(c, "sharing", s.JSON)
 	client.Progress = bar.at
-	r, err := client.Share(ctx, s.File, to, s.Expires)
+	r, err := client.ShareForm(ctx, s.File, to, s.form(ctx, c), s.Expires)
 	bar.finish()
 	if r == nil {
 		return notGoingOn(err)
@@ -81,8 +88,38 @@ func (s *shareCmd) share(ctx context.Context, c *console, client *sharing.Client
 		return errors.Join(printJSON(c, shown(r)), err)
 	}
 	c.say("%s\n", r.Link)
+	if s.Redact {
+		c.note("Names, paths, hosts, stacks and free text were left out; sizes and times can tell a model to those who know it.\n")
+	}
 	c.note("%s, encrypted here, until %s. Whoever has the link can open it; delete it with tideline share --delete LINK.\n", size(r.Bytes), when(r.Expires))
 	return err
+}
+
+// form is the form in which the file is shared: as it is, or redacted.
+func (s *shareCmd) form(ctx context.Context, c *console) *sharing.Form {
+	if !s.Redact {
+		return nil
+	}
+	return &sharing.Form{Name: "redacted", Write: func(w io.Writer) error {
+		f, err := os.Open(s.File)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", s.File, without(err))
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in, err := ingest.Open(s.File, f, ingest.Limits{})
+		if err != nil {
+			return err //nolint:wrapcheck // it names the file
+		}
+		complete(ctx, in, true)
+		if err := ctx.Err(); err != nil {
+			return err //nolint:wrapcheck // nothing is shared then
+		}
+		err = writeTimeline(in, w, block.Options{Deflate: true}, true)
+		if in.Cut != "" {
+			c.note("%s: %s; everything else was read\n", s.File, in.Cut)
+		}
+		return err
+	}}
 }
 
 // notGoingOn adds what to do about a connection that stayed away.
@@ -109,10 +146,11 @@ type receipt struct {
 	Link    string    `json:"link"`
 	Expires time.Time `json:"expires"`
 	File    string    `json:"file"`
+	Form    string    `json:"form,omitempty"`
 	Bytes   int64     `json:"bytes"`
 }
 
-func shown(r *sharing.Receipt) receipt { return receipt{r.Link, r.Expires, r.File, r.Bytes} }
+func shown(r *sharing.Receipt) receipt { return receipt{r.Link, r.Expires, r.File, r.Form, r.Bytes} }
 
 func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
@@ -139,7 +177,11 @@ func (s *shareCmd) list(c *console, client *sharing.Client) error {
 		if time.Now().After(r.Expires) {
 			until = "over"
 		}
-		t.row(filepath.Base(r.File), size(r.Bytes), until, r.Link)
+		name := filepath.Base(r.File)
+		if r.Form != "" {
+			name += ", " + r.Form
+		}
+		t.row(name, size(r.Bytes), until, r.Link)
 	}
 	t.print(c)
 	return nil

@@ -99,6 +99,45 @@ func TestShareThroughAnAgentAndOpen(t *testing.T) {
 	}
 }
 
+// TestShareRedacted: what is shared has no names, keeps what it means, and is
+// listed as what it is; the file itself and nothing beside it stay.
+func TestShareRedacted(t *testing.T) {
+	folder := configured(t)
+	address := served(t, "serve")
+	message := file(t, "secret.txt", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 12.00 GiB of which 9.02 GiB is free. Process 4711 has 1.57 GiB memory in use.\n")
+	for name, in := range map[string]string{"a message": message, "a run": recorded(t, small)} {
+		code, link, stderr := tideline(t, "share", in, "--redact", "--to", address)
+		if code != exitDone || !strings.Contains(stderr, "were left out") {
+			t.Fatalf("%s: %d %s", name, code, stderr)
+		}
+		out := filepath.Join(t.TempDir(), "back.tideline")
+		if code, _, stderr := tideline(t, "open", strings.TrimSpace(link), "-o", out); code != exitDone {
+			t.Fatal(stderr)
+		}
+		_, text, _ := tideline(t, "convert", out, "-", "--to", "txt")
+		_, report, _ := tideline(t, "explain", "--no-reruns", out)
+		for _, secret := range []string{"4711", "secret", "Softmax", "torch.OutOfMemoryError"} {
+			if strings.Contains(text+report, secret) {
+				t.Errorf("%s: %q was shared: %s%s", name, secret, text, report)
+			}
+		}
+		if want := map[string]string{"a message": "The request is larger than the device", "a run": "GPU_0_bfc"}[name]; !strings.Contains(report, want) {
+			t.Errorf("%s: the report does not say %q: %s", name, want, report)
+		}
+	}
+	if _, list, _ := tideline(t, "share", "--list"); !strings.Contains(list, "secret.txt, redacted") {
+		t.Errorf("listed as %s", list)
+	}
+	left, _ := filepath.Glob(filepath.Join(folder, "*", "*", "pending", "*"))
+	more, _ := filepath.Glob(filepath.Join(folder, "*", "*", "pending", ".form*"))
+	if len(left)+len(more) > 0 {
+		t.Errorf("left behind: %v %v", left, more)
+	}
+	if code, _, stderr := tideline(t, "share", "--redact", "--list"); code != exitUsage || !strings.Contains(stderr, "--redact is for a file") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
+
 // TestOpenServesWhatItLoaded watches a shared timeline at another agent.
 func TestOpenServesWhatItLoaded(t *testing.T) {
 	configured(t)
