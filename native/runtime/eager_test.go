@@ -6,6 +6,7 @@ import (
 	"reflect"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -263,6 +264,26 @@ func TestScopesMustBeLeftInOrder(t *testing.T) {
 		}
 		return none.Leave()
 	}))
+}
+
+// TestAnInheritedNumberIsWarnedOf: "/CPU" within "/GPU:1" means /CPU:1, which
+// rarely exists.
+func TestAnInheritedNumberIsWarnedOf(t *testing.T) {
+	rt, _ := newRuntime(t, gpus(2))
+	within := func(outer, inner string) {
+		ok(t, rt.On(outer, func() error { return rt.On(inner, func() error { return nil }) }))
+	}
+	for _, fine := range [][2]string{{"/GPU:0", "/CPU"}, {"/GPU:1", "/CPU:0"}, {"/GPU:1", "/GPU"}, {"/GPU:1", "/job:localhost"}, {"/CPU:0", "/GPU"}} {
+		within(fine[0], fine[1])
+	}
+	if w := rt.Warnings(); len(w) != 0 {
+		t.Fatalf("%q", w)
+	}
+	within("/GPU:1", "/CPU")
+	within("/GPU:1", "/CPU") // is said once
+	if w := rt.Warnings(); len(w) != 1 || !strings.Contains(w[0], "/CPU:1") || !strings.Contains(w[0], "/CPU:0") {
+		t.Errorf("%q", w)
+	}
 }
 
 func TestPlacementIsLoggedOncePerKernel(t *testing.T) {

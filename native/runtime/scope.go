@@ -30,9 +30,30 @@ func (rt *Runtime) Enter(text string) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
+	rt.warnInherited(text, base, n)
 	s := &Scope{rt, text, n}
 	rt.scopes = append(rt.scopes, s)
 	return s, nil
+}
+
+// warnInherited warns, once for each scope, of a number that a scope of another
+// type takes over from the one around it: hardly anybody means "/CPU" within
+// "/GPU:1" to be /CPU:1.
+func (rt *Runtime) warnInherited(text string, outer, n device.Name) {
+	in, err := device.ParseScope(text)
+	if err != nil || in.Type == "" || in.Type == outer.Type || in.ID != device.Unset || n.ID <= 0 {
+		return
+	}
+	w := fmt.Sprintf("the scope %q within %s means %s: the number is that of the scope around it, and such a device rarely exists. Write /%s:0", text, outer.Short(), n.Short(), in.Type)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	switch {
+	case slices.Contains(rt.warnings, w):
+	case rt.run == nil:
+		rt.warnings = append(rt.warnings, w)
+	default:
+		rt.warn(w)
+	}
 }
 
 // EnterNone opens a scope that asks for nothing, whatever encloses it.
