@@ -52,7 +52,7 @@ func Fragmented(tl *store.Timeline) (out []Finding) {
 		}
 		_, last := tl.Span()
 		used := permyri(p.HighestInUse(0, last+1), p.HighestReserved(0, last+1))
-		if failed == nil && (used >= fragSome || p.Facts.Text("growth") != "true") {
+		if failed == nil && (used >= fragSome || !takesMore(p)) {
 			continue
 		}
 		curve := Over(tl, p, fragInstants)
@@ -107,8 +107,14 @@ func fragmented(tl *store.Timeline, p *store.Pool, curve []Pieces, failed *store
 
 func (f *Finding) remedies(tl *store.Timeline, p *store.Pool, regions int64) {
 	s := tl.Settings()
-	growth := p.Facts.Text("growth") == "true"
-	if growth && regions > 1 {
+	switch {
+	case !takesMore(p) || regions < 2:
+	case p.Facts.Text("kind") == "torch" && s.Text("devices.1.preset") == "":
+		f.say("The pool took " + plural(regions, "segment") + ", and segments cannot join: what is free in two of them serves no request that needs both.")
+		if s.Text("devices.0.allocator_options") == "" { // which the change would replace
+			f.try("devices.0.allocator_options", "expandable_segments=true")
+		}
+	default:
 		f.say("The pool grew into " + plural(regions, "region") + ", and free memory of two regions never joins.")
 	}
 	for _, field := range []string{"image", "sequence", "batch"} {
@@ -123,6 +129,12 @@ func (f *Finding) remedies(tl *store.Timeline, p *store.Pool, regions int64) {
 	if s.Text("mode") != "planned" && s.Text("mode") != "" {
 		f.try("mode", "planned")
 	}
+}
+
+// takesMore says whether a pool takes memory as it needs it: TensorFlow's where that
+// is set, PyTorch's always.
+func takesMore(p *store.Pool) bool {
+	return p.Facts.Text("growth") == "true" || p.Facts.Text("kind") == "torch"
 }
 
 func external(m analysis.Measures) int64 { return permyri(m.Free-m.LargestFree, m.Free) }
