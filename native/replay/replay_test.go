@@ -3,6 +3,7 @@ package replay_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"tideline/native/replay"
 	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/torch/rows"
 )
 
 // cases are recorded answers of TensorFlow's own allocator; see the README there.
@@ -100,5 +102,29 @@ func TestBadInputIsExplained(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
+	}
+}
+
+func TestATableOfRequestsIsAnsweredAsPyTorchDoes(t *testing.T) {
+	const in = rows.Header + "\na,0,20000000,0\nf,0,,\na,1,19000000,0\n"
+	var out bytes.Buffer
+	o := replay.Options{Torch: func() (rows.Options, error) { return rows.Options{Capacity: 1 << 20}, nil }}
+	if err := replay.Answers(strings.NewReader(in), &out, o); err != nil || !strings.Contains(out.String(), "\n2,oom,1,") {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	out.Reset()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(in)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := replay.Answers(&packed, &out, replay.Options{}); err != nil || !strings.HasSuffix(out.String(), "\n2,a,1,0,0,19000320,20971520,19000320,\n") {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	if err := replay.Answers(strings.NewReader("bfc-trace 1\no limit 1\n"), &out, o); !errors.Is(err, replay.ErrOptions) {
+		t.Error(err)
 	}
 }

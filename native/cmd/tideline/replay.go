@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"tideline/native/replay"
 	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/alloc/bfc"
+	"tideline/shared/alloc/kinds"
+	"tideline/shared/alloc/torch/rows"
 	"tideline/shared/analysis"
 	"tideline/shared/launch"
 )
@@ -29,7 +33,7 @@ type replayCmd struct {
 
 	Start string `enum:"recorded,fresh" default:"recorded" help:"With --allocator or --matrix, where a recording begins in the middle: in the state that it shows, holes included (recorded), or with what was live in an allocator that has held nothing before (fresh)."`
 
-	Answers string `placeholder:"TRACE" help:"Answer an allocation trace, gzipped or plain (-: standard input), with the BFC allocator's addresses."`
+	Answers string `placeholder:"TRACE" help:"Answer an allocation trace, gzipped or plain (-: standard input), with the BFC allocator's addresses; or a table op,id,size,stream with those of PyTorch's allocator, on a device of --limit, with its options by --set."`
 	Profile string `enum:"current,classic" default:"current" help:"With --answers: which generation of TensorFlow's allocator (current, classic)."`
 	Log     string `placeholder:"FILE" help:"With --answers: write what the allocator logs."`
 	Op      string `placeholder:"NAME" help:"With --answers: name of the running op in the log."`
@@ -47,7 +51,7 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 		return r.tune(ctx, c)
 	case r.Allocator != "" || r.Matrix:
 		return r.contest(c)
-	case r.Of != "" || r.Limit != "":
+	case r.Of != "" || r.Limit != "" && r.Answers == "":
 		return usage("--of and --limit go with --allocator NAME or --matrix")
 	case r.Answers != "" && r.File != "":
 		return usage("give a timeline to rerun or --answers TRACE, not both")
@@ -130,6 +134,9 @@ func (r *replayCmd) answer(c *console) (err error) {
 		in = f
 	}
 	o := replay.Options{OpName: r.Op, MapPrefix: r.Maps}
+	if r.Limit != "" || len(r.Set) > 0 {
+		o.Torch = r.table
+	}
 	if r.Profile == bfc.Classic.String() {
 		o.Profile = bfc.Classic
 	}
@@ -142,7 +149,47 @@ func (r *replayCmd) answer(c *console) (err error) {
 		o.Log = f
 	}
 	if err := replay.Answers(in, c.out, o); err != nil {
+		if _, wrong := errors.AsType[usageError](err); wrong || errors.Is(err, replay.ErrOptions) {
+			return usageError{err}
+		}
 		return fmt.Errorf("answer %s: %w", r.Answers, err)
 	}
 	return nil
+}
+
+// table is what --limit and --set say of the device and the allocator that
+// answer a table of PyTorch's requests.
+func (r *replayCmd) table() (o rows.Options, err error) {
+	if o.Capacity, err = r.limit(); err != nil {
+		return o, err
+	}
+	k, err := kinds.ByName("torch")
+	if err != nil {
+		return o, err
+	}
+	var list []kinds.Setting
+	for _, text := range r.Set {
+		s, err := kinds.ParseSetting(text)
+		if err != nil {
+			return o, usageError{err}
+		}
+		list = append(list, s)
+	}
+	if err := k.Check(list); err != nil {
+		return o, usageError{err}
+	}
+	for _, s := range list {
+		if s.Name == "memory_fraction" {
+			o.Fraction, err = strconv.ParseFloat(s.Value, 64)
+		} else {
+			err = o.Settings.Set(strings.ToLower(s.Name), s.Value)
+		}
+		if err != nil {
+			return o, usageError{err}
+		}
+	}
+	if err := o.Settings.Validate(); err != nil {
+		return o, usageError{err}
+	}
+	return o, nil
 }
