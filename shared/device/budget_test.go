@@ -48,6 +48,28 @@ func TestPresetLimitsAreNearWhatWasLogged(t *testing.T) {
 	}
 }
 
+// What CUDA reports of these cards, in hundredths of a GiB, as TensorFlow logs it
+// or as the parts are known; the driver's context by generation; and whether the
+// default limit follows.
+func TestPresetsAreTheCardsOfTheTable(t *testing.T) {
+	for name, c := range map[string]struct{ gib, major, context int64 }{
+		"p100-16g": {1590, 6, 250}, "v100-16g": {1578, 7, 250}, "v100-32g": {3175, 7, 250}, "t4-16g": {1475, 7, 250},
+		"rtx2080ti": {1076, 7, 250}, "rtx3090": {2370, 8, 500}, "rtx4090": {2365, 8, 500}, "a10-24g": {2250, 8, 500}, "a10g": {2250, 8, 500},
+		"l4-24g": {2220, 8, 500}, "a100-40g": {3959, 8, 500}, "a100-80g": {7920, 8, 500}, "h100-80g": {7910, 9, 700}, "h200-141g": {13980, 9, 700},
+		"b200-180g": {17836, 10, 700}, "rtx3060-12g": {1176, 8, 500},
+	} {
+		p, ok := Find(name)
+		if !ok {
+			t.Errorf("no preset %s", name)
+			continue
+		}
+		got := (p.Total.Value*100 + 1<<29) >> 30
+		if got < c.gib-1 || got > c.gib+1 || int64(p.Major) != c.major || p.Context.Value != c.context*mib {
+			t.Errorf("%s: %d hundredths of a GiB, capability %d, context %d MiB; want %+v", name, got, p.Major, p.Context.Value/mib, c)
+		}
+	}
+}
+
 func TestEveryPresetHasASourceForEveryFigure(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range Presets() {
