@@ -3,6 +3,7 @@ package chrometrace
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tideline/protocol/event"
@@ -40,9 +41,21 @@ func (t *Trace) Traffic() []Traffic {
 	return out
 }
 
+// The beginnings of copies' names: of TensorFlow's traces, of PyTorch's on CUDA,
+// and on ROCm.
+var (
+	toDevice = []string{"MemcpyH2D", "Memcpy HtoD", "CopyHostToDevice"}
+	toHost   = []string{"MemcpyD2H", "Memcpy DtoH", "CopyDeviceToHost"}
+)
+
 // IsH2D reports whether a copy of that name goes from the host to a device.
-func IsH2D(name string) bool {
-	return strings.HasPrefix(name, "MemcpyH2D") || strings.HasPrefix(name, "Memcpy HtoD")
+func IsH2D(name string) bool { return begins(name, toDevice) }
+
+// IsD2H reports whether a copy of that name goes from a device to the host.
+func IsD2H(name string) bool { return begins(name, toHost) }
+
+func begins(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return strings.HasPrefix(name, s) })
 }
 
 func micros(ns int64) float64 { return float64(ns) / 1000 }
@@ -76,7 +89,28 @@ func (t *Trace) Reading() reading.Reading {
 	f.Bool("last_event_is_empty_object", t.LastEmpty)
 	t.memoryFacts(&r)
 	f.Int("counter_values", int64(len(t.Counters)))
+	if r.Why == "" {
+		r.Why = t.without()
+	}
 	return r
+}
+
+// without says what a trace tells that has no copy.
+func (t *Trace) without() string {
+	peak := int64(-1)
+	name := ""
+	for _, d := range t.Devices() {
+		if d.Peak > peak {
+			peak, name = d.Peak, d.Name()
+		}
+	}
+	switch {
+	case peak >= 0:
+		return fmt.Sprintf("At most %s are allocated on %s. No copy between host and device is in the trace.", event.FormatBytes(peak), name)
+	case len(t.Counters) > 0:
+		return fmt.Sprintf("The trace has counters (values: %d); no copy and no allocation is in it.", len(t.Counters))
+	}
+	return "No copy and no allocation is in the trace: it says nothing of memory."
 }
 
 func (t *Trace) copyFacts(r *reading.Reading) {
@@ -120,7 +154,7 @@ func (t *Trace) copyFacts(r *reading.Reading) {
 		l.Text("stream", t.ThreadName(c.Process, c.Thread))
 		f.Set("largest_copy", reading.Object(l))
 		r.Why = fmt.Sprintf("The largest copy is one %s of %d bytes taking %.3f ms on %s.",
-			t.Text(c.Name), c.Bytes, micros(c.Duration)/1000, t.ThreadName(c.Process, c.Thread))
+			t.Text(c.Name), c.Bytes, micros(c.Duration)/1000, strings.TrimSpace(t.ThreadName(c.Process, c.Thread)))
 	} else {
 		f.Null("largest_copy")
 	}

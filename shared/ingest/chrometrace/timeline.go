@@ -75,7 +75,7 @@ func (w *teller) copies() {
 		switch {
 		case IsH2D(name):
 			e.Device, e.Stream = 0, event.StreamH2D
-		case strings.HasPrefix(name, "MemcpyD2H") || strings.HasPrefix(name, "Memcpy DtoH"):
+		case IsD2H(name):
 			e.Peer, e.Stream = 0, event.StreamD2H
 		}
 		if strings.Contains(name, "Pinned") {

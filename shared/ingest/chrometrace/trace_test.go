@@ -75,6 +75,37 @@ func TestPyTorchTrace(t *testing.T) {
 	}
 }
 
+// On ROCm the copies have names of their own; the row's name ends in a blank.
+func TestCopiesOnROCm(t *testing.T) {
+	s := strings.ReplaceAll(kineto, "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice")
+	s = strings.ReplaceAll(s, "Memcpy HtoD (Pinned -> Device)", "CopyDeviceToHost")
+	tr, err := Read(strings.NewReader(s), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tr.Reading()
+	if v, _ := r.Facts.Get("h2d_gb_s"); string(v.AppendJSON(nil)) != "2" || !strings.HasSuffix(r.Why, " on stream 7.") {
+		t.Errorf("%s GB/s to the device; %s", v.AppendJSON(nil), r.Why)
+	}
+}
+
+// A trace without a copy says what else it tells.
+func TestWithoutCopies(t *testing.T) {
+	for s, has := range map[string]string{
+		`{"traceEvents":[{"ph":"i","name":"[memory]","pid":1,"ts":1,"args":{"Total Reserved":4096,"Total Allocated":2048,"Bytes":2048,"Addr":1,"Device Id":0,"Device Type":1}}]}`: "2.00 KiB are allocated on gpu:0",
+		`{"traceEvents":[{"ph":"C","name":"memory","pid":1,"ts":1,"args":{"used":5}}]}`:                                                                                           "has counters (values: 1)",
+		`[{"name":"conv2d","ph":"X","ts":1.5,"dur":2.25,"tid":0,"pid":"CPU functions","args":{}}]`:                                                                                "says nothing of memory",
+	} {
+		tr, err := Read(strings.NewReader(s), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := tr.Reading(); !strings.Contains(r.Why, has) {
+			t.Errorf("%s: %q", s, r.Why)
+		}
+	}
+}
+
 func TestABareArrayAndABrokenEnd(t *testing.T) {
 	tr, err := Read(strings.NewReader(`[{"ph":"X","name":"MemcpyH2D","pid":1,"tid":2,"ts":1.0005,"dur":0.001,"args":{"memcpy_details":"size:12 dest:0"}},
 		{"ph":"M","name":"process_name","pid":1,"args":{"name":"/device:GPU:0"}}]`), 0)
