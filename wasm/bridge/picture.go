@@ -80,8 +80,9 @@ func (s *Session) Invalidate(n int) {
 const maxPixels = 4 * 7680 * 4320
 
 // drawTime is how long a picture is drawn while the hand moves it. A frame may
-// cost 4 ms.
-const drawTime = 2500 * time.Microsecond
+// cost 4 ms, of which as much is left for a processor that others use as well;
+// the rest of the picture follows at once.
+const drawTime = 2 * time.Millisecond
 
 // Hurry makes Draw leave the rest of a moved picture for the next Draw when a
 // frame's time is up; Pending tells. What is not exact yet is the picture
