@@ -147,7 +147,7 @@ func TestExitCodesAndWords(t *testing.T) {
 		{"help", []string{"--help"}, 0, "accelerator memory", ""},
 		{"help of a verb", []string{"run", "--help"}, 0, "FIELD=VALUE", ""},
 		{"unknown flag", []string{"--nonsense"}, 2, "", "--nonsense"},
-		{"unknown flag of a verb", []string{"run", good, "--nonsense"}, 2, "", "tideline --help"},
+		{"unknown flag of a verb", []string{"run", good, "--nonsense"}, 2, "", "tideline run --help"},
 		{"missing argument", []string{"run"}, 2, "", "<workload>"},
 		{"version", []string{"version"}, 0, "tideline ", ""},
 		{"run", []string{"run", good, "--modelled"}, 0, "5 of 5 steps", ""},

@@ -20,7 +20,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tideline/native/monitor"
-	"tideline/protocol/api"
 )
 
 // Exit codes.
@@ -74,6 +73,7 @@ type grammar struct {
 	Devices  devicesCmd  `cmd:"" help:"List the virtual cards that a workload can ask for."`
 	Bench    benchCmd    `cmd:"" help:"Measure Tideline's own speeds on this machine, as ratios."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Help     helpCmd     `cmd:"" help:"Say how a verb is called, with an example; tideline VERB --help does the same."`
 }
 
 func main() {
@@ -98,8 +98,9 @@ func execute(ctx context.Context, args []string, c *console) int {
 		c.note("tideline: %v\n", err)
 		return exitFailed
 	}
-	if err := misspelt(parser, args); err != nil {
-		c.note("tideline: %v\nTry: tideline --help\n", err)
+	withExamples(parser)
+	if err := misspelt(args); err != nil {
+		c.note("tideline: %v\nTry: tideline help\n", err)
 		return exitUsage
 	}
 	command, err := parser.Parse(args)
@@ -107,7 +108,7 @@ func execute(ctx context.Context, args []string, c *console) int {
 		return exited
 	}
 	if err != nil {
-		c.note("tideline: %v\nTry: tideline --help\n", err)
+		c.note("tideline: %v\nTry: %s\n", err, helpFor(args))
 		return exitUsage
 	}
 	return exitCode(command.Run(), c)
@@ -115,24 +116,17 @@ func execute(ctx context.Context, args []string, c *console) int {
 
 // misspelt says that the first word looks like a verb and is none. Files to
 // serve may stand there instead: they exist, or have a dot or a slash.
-func misspelt(parser *kong.Kong, args []string) error {
+func misspelt(args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], `./\`) {
 		return nil
 	}
 	if _, err := os.Stat(args[0]); err == nil {
 		return nil
 	}
-	var verbs []string
-	for _, n := range parser.Model.Children {
-		if n.Name == args[0] {
-			return nil
-		}
-		verbs = append(verbs, n.Name)
+	if is := meant(args[0]); is != "" {
+		return fmt.Errorf("%q is neither a verb nor a file%s", args[0], is)
 	}
-	if near := api.Nearest(args[0], verbs); near != "" {
-		return fmt.Errorf("unknown verb %q, and no such file: did you mean %q?", args[0], near)
-	}
-	return fmt.Errorf("unknown verb %q, and no such file. Verbs: %s", args[0], strings.Join(verbs, ", "))
+	return nil
 }
 
 // without strips what package os says of the file, where we name it already.
