@@ -54,7 +54,7 @@ func barDenies(bar string, limit, inUse int64) bool {
 }
 
 // emptyRun is how many free cells in one piece make a pool all but empty.
-const emptyRun = 95
+const emptyRun = 90
 
 // emptyPool notes what a pool of unknown size can be at most: the request did
 // not fit into the free piece that is nearly all of it. A piece of n cells is

@@ -118,13 +118,13 @@ func (r *Reading) pool(d *bfclog.Dump) {
 	if !r.Peak.Known {
 		r.PeakText = d.Peak.Text
 	}
-	if !r.Available.Known && r.Limit.Known && r.Pool.Known {
+	if !r.Available.Known && r.Limit.Known && r.Pool.Known && !d.Async {
 		r.Available = cause.Of(r.Limit.N - r.Pool.N)
 	}
 	switch {
 	case r.Pool.Known && r.InUse.Known:
 		r.Free = cause.Of(max(0, r.Pool.N-r.InUse.N))
-	case r.Limit.Known && r.InUse.Known && r.freeOfLimit():
+	case r.Limit.Known && r.InUse.Known && !d.Async && r.freeOfLimit():
 		r.Free, r.FreeIsOfLimit = cause.Of(max(0, r.Limit.N-r.InUse.N)), true
 	}
 }

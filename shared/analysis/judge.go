@@ -94,8 +94,15 @@ func binSpans(d *bfclog.Dump) (used, all span, ok bool) {
 
 // judge decides the verdict and what else there is to say.
 func (r *Reading) judge(f facts) {
+	if f.async {
+		// What its statistics call a limit is what the driver keeps for it.
+		f.limit = span{}
+	}
 	r.assume(&f)
 	c, decided := r.decide(&f)
+	if f.async {
+		r.Decision.Missing, r.Decision.AfterCompaction = amount{}, amount{}
+	}
 	if f.recorded != event.OOMUndetermined {
 		c, decided = f.recorded, true
 	}
@@ -133,7 +140,7 @@ func (r *Reading) judge(f facts) {
 
 // assume fills a gap by what is true of nearly every such log, and says so.
 func (r *Reading) assume(f *facts) {
-	if !f.pool.known && f.limit.known && f.inUse.known && !f.refused && r.Growth != bfclog.Yes && !barDenies(r.Bar, f.limit.hi, f.inUse.hi) {
+	if !f.pool.known && f.limit.known && f.inUse.known && !f.async && !f.refused && r.Growth != bfclog.Yes && !barDenies(r.Bar, f.limit.hi, f.inUse.hi) {
 		f.pool = f.limit
 		if f.inUse.hi < f.limit.lo {
 			r.Assumed = append(r.Assumed,
@@ -253,7 +260,17 @@ func (r *Reading) asyncPool(f *facts) (Verdict, bool) {
 	if !f.inUse.known {
 		return UndeterminedNoState, true
 	}
-	if total.N-free.N-f.inUse.hi >= f.request.hi-free.N {
+	lacking := f.request.hi - free.N
+	if f.pool.exact() { // the driver told how much of it is in its pool
+		cached, others := f.pool.lo-f.inUse.hi, total.N-free.N-f.pool.lo
+		switch {
+		case cached >= lacking && others < lacking:
+			return Fragmented, true
+		case cached < lacking && others >= lacking:
+			return OtherProcess, true
+		}
+	}
+	if total.N-free.N-f.inUse.hi >= lacking {
 		return FragmentedPoolOrCached, true
 	}
 	return Full, true

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"tideline/shared/analysis"
@@ -162,7 +163,9 @@ func (r *readers) show(num int, s string, to lines.Set) {
 	took = to&toPlace != 0 && r.place.Line(num, q) || took
 	took = to&toKills != 0 && r.kills.Line(num, q) || took
 	took = to&toXLA != 0 && r.xla.Line(num, q) || took
-	took = to&toTorch != 0 && r.torch.Line(num, q) || took
+	if to&toTorch != 0 && !strings.Contains(q, "cuMemAlloc") { // TensorFlow's own words for the same refusal
+		took = r.torch.Line(num, q) || took
+	}
 	took = to&toORT != 0 && r.ort.Line(num, q) || took
 	took = to&toSMI != 0 && r.smi.Line(num, q) || took
 	if !took && to&toSteps != 0 {

@@ -195,6 +195,24 @@ Program hbm requirement 4.34G:
 		"tf-bfc-oom", "undetermined_truncated",
 		map[string]string{"free_total_bytes": "null", "in_use_bytes": "917285632"},
 	},
+	{
+		"a quoted error", "> `OOM when allocating tensor with shape[209715200,30] and type double`.\n",
+		"tf-bfc-oom", "undetermined_no_state",
+		map[string]string{"dtype": `"double"`, "dtype_bytes": "8", "requested_bytes": "50331648000"},
+	},
+	{
+		"the copy of an argument", "I bfc_allocator.cc:1114] Stats: \nLimit:                     40231108608\nInUse:                     31785630720\nMaxInUse:                  37595815424\nNumAllocs:                    21974606\nMaxAllocSize:              13200000000\n\ntensorflow.python.framework.errors_impl.InternalError: Failed copying input tensor from /job:localhost/replica:0/task:0/device:CPU:0 to /job:localhost/replica:0/task:0/device:GPU:0 in order to run _EagerConst: Dst tensor is not initialized.\n",
+		"tf-bfc-oom", "undetermined_truncated",
+		map[string]string{"requested_by_op": `"_EagerConst"`, "other_faces": `["Dst tensor is not initialized"]`},
+	},
+	{
+		"the driver's pool", "2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:288] gpu_async_0 cuMemAllocAsync failed to allocate 2147483648 bytes: CUDA error: out of memory (CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: 1234567168/8361279488\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:293] Stats: Limit:                      6254686208\nInUse:                      5369750000\nMaxInUse:                   6200000000\nNumAllocs:                         123\nMaxAllocSize:               1073741824\n\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:56] Histogram of current allocation: (allocation_size_in_bytes, nb_allocation_of_that_sizes), ...;\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:59] 1041280, 1\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:59] 1073741744, 5\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:90] CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: 6408896512\n2022-06-16 02:36:14.576914: E tensorflow/core/common_runtime/gpu/gpu_cudamallocasync_allocator.cc:91] CU_MEMPOOL_ATTR_USED_MEM_CURRENT: 5369750000\n",
+		"tf-bfc-oom", "fragmented",
+		map[string]string{
+			"limit_bytes": "6254686208", "in_use_bytes": "5369750000", "num_allocs": "123", "pool_bytes": "6408896512", "driver_free_bytes": "1234567168",
+			"dominant_chunk_size": "1073741744", "dominant_chunk_count": "5", "sum_of_listed_chunks": "5369750000",
+		},
+	},
 	// Figures of a loop
 	{
 		"twice a step", "Iteration 19/500\nstart Current memory usage: 798.17 MB\nend Current memory usage: 824.98 MB\nIteration 20/500\nstart Current memory usage: 824.98 MB\nend Current memory usage: 850.34 MB\nIteration 21/500\nstart Current memory usage: 850.42 MB\nend Current memory usage: 876.81 MB\nIteration 22/500\nstart Current memory usage: 876.81 MB\nend Current memory usage: 904.02 MB\n",

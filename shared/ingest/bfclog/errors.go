@@ -118,8 +118,8 @@ func (p *parser) tensorError(r record) bool {
 		return false
 	}
 	t := Tensor{Shape: shape, HasShape: true}
-	t.DType, _ = between(rest, " and type ", " ,[")
-	t.Device, _ = between(rest, " on /", " ,")
+	t.DType = word(rest, " and type ")
+	t.Device, _ = between(rest, " on /", " ,`'\"")
 	if t.Device != "" {
 		t.Device = "/" + t.Device
 	}
@@ -128,9 +128,15 @@ func (p *parser) tensorError(r record) bool {
 		t.Node = strings.TrimSpace(rest[i+len("] name: "):])
 	}
 	nodeText(rest, &t)
-	allocator, _ := between(rest, " by allocator ", " ,[")
-	p.attach(looseError{r.num, r.source, allocator, t, Size{}})
+	p.attach(looseError{r.num, r.source, word(rest, " by allocator "), t, Size{}})
 	return true
+}
+
+// word is the name that follows a label, without what quotes or ends the
+// sentence that it stands in.
+func word(s, label string) string {
+	w, _ := between(s, label, " ,[`'\"")
+	return strings.TrimRight(w, ".;:)")
 }
 
 // xlaError reads the byte count of XLA's error, which the request line beside
@@ -350,6 +356,12 @@ func (p *parser) face(r record) bool {
 	for _, f := range faces {
 		if !strings.Contains(r.body, f) {
 			continue
+		}
+		if op, ok := between(r.body, " in order to run ", ": "); ok {
+			// The copy of an argument failed; of a dump cut above, its op is lost.
+			if d := p.latest(r.source, func(d *Dump) bool { return !d.Request.Told && d.Begun() }); d != nil && d.Request.Op == "" {
+				d.Request.Op = op
+			}
 		}
 		if d := p.latest(r.source, func(*Dump) bool { return true }); d != nil && len(d.Faces) < len(faces) {
 			if slices.Contains(d.Faces, f) {

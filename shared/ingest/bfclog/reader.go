@@ -89,6 +89,8 @@ type parser struct {
 	// driverSaid is the driver's last refusal of host memory, which the caller
 	// repeats in its own words.
 	driverSaid Size
+	// sizes is the dump whose histogram of live sizes is being read.
+	sizes *Dump
 }
 
 type refusal struct {
@@ -247,12 +249,20 @@ func (p *parser) one(r record) bool {
 		return p.poolSummary(r)
 	case b == "Stats:":
 		return p.stats(r)
+	case strings.HasPrefix(b, "Stats: "): // its first row on the same line
+		row := r
+		row.body, row.filed = strings.TrimSpace(b[len("Stats: "):]), false
+		return p.stats(r) && p.statsField(row)
+	case strings.HasPrefix(b, "CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:"):
+		return p.asyncPool(r)
+	case strings.HasPrefix(b, "Histogram of current allocation:"):
+		return p.histogram(r)
 	case b == "<allocator contains no memory>", (r.bfc || len(b) == 100) && isBar(b), len(b) == 102 && isBar(b[2:]):
 		return p.bar(r)
 	case isGap(b):
 		return p.gap(r)
 	}
-	return p.statsField(r) || p.elsewhere(r)
+	return p.statsField(r) || p.histogramRow(r) || p.elsewhere(r)
 }
 
 // pick returns the most recently touched open dump of the line's source that
