@@ -152,6 +152,28 @@ func TestFiguresWithoutAHeadingAreNoProcesses(t *testing.T) {
 	}
 }
 
+// A part of a screen is what it is; columns without memory say how to get it.
+func TestPartsOfScreens(t *testing.T) {
+	for name, c := range map[string]struct{ text, verdict, has string }{
+		"rows of processes": {"|    0   N/A  N/A      1111      C   python                           5000MiB |\n|    0   N/A  N/A      2222      C   python x.py                      4000MiB |\n", "parse_only", "(2) hold 9000 MiB"},
+		"the second row":    {"|  0%   49C    P2    44W / 270W |   1626MiB /  8192MiB |      2%      Default |\n", "parse_only", "1626 of 8192 MiB"},
+		"pmon without fb":   {"# gpu        pid  type    sm   mem   enc   dec   command\n# Idx          #   C/G     %     %     %     %   name\n    0       1832     C    98    45     0     0   python3\n", "undetermined_no_state", "no figure of memory"},
+		"dmon without fb":   {"# gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk\n# Idx     W     C     C     %     %     %     %   MHz   MHz\n    0    43    35     -     0     0     0     0  2505  1075\n", "undetermined_no_state", "no figure of memory"},
+		"dmon with fb":      {"# gpu     fb   bar1     sm    mem\n# Idx     MB     MB      %      %\n    0  71240     10     97     55\n", "parse_only", "71240 MiB are used"},
+		"one column":        {"memory.used [MiB]\n12345 MiB\n", "parse_only", "12345 MiB are used"},
+	} {
+		text, err := ReadText(name, strings.NewReader(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r := text.All()[0]
+		if r.Verdict != c.verdict || !strings.Contains(r.Why, c.has) {
+			t.Errorf("%s: %s: %s", name, r.Verdict, r.Why)
+		}
+	}
+}
+
 // ways are the ways in which one text reaches us. None changes what it tells.
 func ways(s string) map[string]string {
 	each := func(f func(line string) string) string {

@@ -337,6 +337,10 @@ func smiJudge(r *reading.Reading, s *smilog.Screen, t *smiSums, accounted bool) 
 	}
 	program, n, held := accumulating(s)
 	switch {
+	case s.Monitor && !s.Sized:
+		r.Verdict = string(analysis.UndeterminedNoState)
+		r.Why = "The columns hold no figure of memory."
+		r.Next = []string{"Ask for it: nvidia-smi dmon -s mu, or pmon -s um."}
 	case t.dead > 0 && (t.deadMiB > 0 || t.usedKnown && rest > hiddenMiB):
 		r.Verdict = "zombie_holder"
 		who := fmt.Sprintf("%d of the processes listed no longer have a name: they are dead, or in another namespace, and hold", t.dead)

@@ -44,8 +44,11 @@ func (p *Parser) openMonitor(num int, cols []string) {
 	s.CSV, s.Monitor = true, true
 	p.csv = s
 	for _, c := range cols {
-		if c == "pid" {
+		switch c {
+		case "pid":
 			s.HasTable = true
+		case "fb":
+			s.Sized = true
 		}
 	}
 	s.HasGPUs = !s.HasTable

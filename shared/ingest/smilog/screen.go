@@ -87,6 +87,10 @@ func (p *Parser) headless(num int, s string) bool {
 			p.device(above)
 			return true
 		}
+	case processRow(s):
+		p.openScreen(num)
+		p.table, p.ruled = true, true
+		return true
 	case tableHead(s), strings.Contains(s, "rocesses:") && strings.Contains(s, "GPU Memory"):
 	default:
 		if strings.Contains(s, "0000:") {
@@ -96,6 +100,25 @@ func (p *Parser) headless(num int, s string) bool {
 	}
 	p.openScreen(num)
 	return true
+}
+
+// processRow says whether a line is a row of the table of processes and nothing
+// else, by its columns from the first to the last bar.
+func processRow(s string) bool {
+	t := strings.TrimSpace(s)
+	if !strings.HasPrefix(t, "|") || !strings.HasSuffix(t, "MiB |") || strings.Count(t, "|") != 2 {
+		return false
+	}
+	f := strings.Fields(strings.Trim(t, "|"))
+	for k := 2; k <= 4 && k < len(f)-1; k++ {
+		switch f[k] {
+		case "C", "G", "C+G", "M+C", "M":
+			_, err1 := strconv.ParseInt(f[0], 10, 32)
+			_, err2 := strconv.ParseInt(f[k-1], 10, 64)
+			return err1 == nil && err2 == nil
+		}
+	}
+	return false
 }
 
 func version(s string, labels ...string) string {

@@ -36,6 +36,7 @@ type Screen struct {
 	Samples   int    // rows for the first device, when the query repeats
 	Time      string
 	Monitor   bool // dmon or pmon
+	Sized     bool // of these: a column of memory was asked for
 	Open      bool // the table of processes does not come to its end
 	Nameless  bool // rows that say of no device which one it is
 	MIG       []Instance
