@@ -10,13 +10,20 @@ func (t *Timeline) Append(events []event.Event) {
 	}
 	t.version++
 	t.events += int64(len(events))
+	if !t.started {
+		t.odd(&events[0])
+		events = events[1:]
+	}
+	last := t.last
 	for i := range events {
 		e := &events[i]
-		if e.Time < t.last || e.Time > maxTime || !t.started {
+		if uint64(e.Time-last) > uint64(maxTime-last) { // falls, or is too great
+			t.last = last
 			t.odd(e)
+			last = t.last
 			continue
 		}
-		t.last = e.Time
+		last = e.Time
 		// The kinds that make up nearly all of a run go straight to their place:
 		// calls cost more than the work, above all in WebAssembly.
 		var ok bool
@@ -36,6 +43,7 @@ func (t *Timeline) Append(events []event.Event) {
 			t.skipped++
 		}
 	}
+	t.last = last
 	for _, k := range t.tracks {
 		k.now = t.last
 	}
@@ -182,13 +190,13 @@ func (t *Timeline) deviceFacts(e *event.Event) bool {
 
 // pool is the event's pool, made when it is new.
 func (t *Timeline) pool(e *event.Event) *Pool {
-	if p := t.lastPool; p != nil && p.Device == e.Device && p.Allocator == e.Allocator {
-		return p
+	if t.lastPool == nil || t.lastKey != uint32(e.Device)|uint32(e.Allocator)<<16 {
+		t.otherPool(e)
 	}
-	return t.otherPool(e)
+	return t.lastPool
 }
 
-func (t *Timeline) otherPool(e *event.Event) *Pool {
+func (t *Timeline) otherPool(e *event.Event) {
 	key := uint64(e.Device)<<16 | uint64(e.Allocator)
 	i, ok := t.poolIdx.get(key)
 	if !ok {
@@ -196,8 +204,7 @@ func (t *Timeline) otherPool(e *event.Event) *Pool {
 		t.poolIdx.put(key, i)
 		t.pools = append(t.pools, newPool(int(i), e.Device, e.Allocator))
 	}
-	t.lastPool = t.pools[i]
-	return t.lastPool
+	t.lastPool, t.lastKey = t.pools[i], uint32(e.Device)|uint32(e.Allocator)<<16
 }
 
 // trackKey tells tracks apart. Only stages are told apart by name, and they

@@ -128,11 +128,39 @@ func (p *Pool) end(k uint64, at int64) {
 	p.change(&h.block, -1, at, int(h.alloc), didFree)
 }
 
-// change counts a block in (sign 1) or out, as a point of its own.
+// change counts a block in (sign 1) or out, and makes it a point. It is account
+// and numbers.push in one, for it is what happens most.
 func (p *Pool) change(b *block, sign, at int64, what, did int) {
+	s := &p.inUse
 	p.mark()
-	p.account(b, sign)
-	p.point(at, what, did)
+	size := sign * b.size
+	p.now.InUse += size
+	p.now.Waste += sign * b.waste
+	p.now.ByCategory[b.category&uint8(numCats-1)] += size
+	if b.placed > 0 {
+		p.tile(b, sign)
+	}
+	if s.k == s.stride {
+		s.more()
+	}
+	o, k := s.open, s.k
+	s.k++
+	s.n++
+	_ = o[k+extraCol*s.stride]
+	o[k+timeCol*s.stride], o[k+valueCol*s.stride], o[k+extraCol*s.stride] = at, p.now.InUse, int64(what)<<didBits|int64(did)
+	p.now.Time = at
+	if s.n&(tilePoints-1) == 0 {
+		p.tiles.close()
+	}
+}
+
+// tile counts a block in or out where it lies in the layout.
+func (p *Pool) tile(b *block, sign int64) {
+	if end := b.off + b.placed; end > p.used {
+		p.used = end
+		p.tiles.cover(end)
+	}
+	p.tiles.add(b.off, b.placed, int(b.category), sign)
 }
 
 // forward ends the block at the event's address and begins another in its
@@ -150,22 +178,21 @@ func (p *Pool) forward(e *event.Event) bool {
 	n := *e
 	n.Stream = event.StreamID(p.allocs.at(kindCol, i) >> 8)
 	p.mark()
-	p.account(&h.block, -1)
+	p.discount(&h.block)
 	j := p.addAlloc(&n, int32(p.allocs.at(regionCol, i)), &b, true)
 	*p.blocks.at(int(k)) = held{b, int32(j)} // in the place of the one it takes over
 	p.live.put(e.Address, k)
-	p.account(&b, 1)
 	p.lives.finish(i, uint32(p.inUse.n+1))
 	f := p.forwards.n
 	r := p.forwards.add()
 	p.forwards.open[r], p.forwards.open[p.forwards.stride+r] = int64(i), int64(j)
-	p.point(e.Time, f, didForward)
+	p.change(&b, 1, e.Time, f, didForward)
 	return true
 }
 
 // mark records the state before every markEvery-th point.
 func (p *Pool) mark() {
-	if p.inUse.n&(markEvery-1) == 0 {
+	if p.inUse.n>>markBits == p.marks.n {
 		p.putMark()
 	}
 }
@@ -179,25 +206,13 @@ func (p *Pool) putMark() {
 	r[event.NumCategories*s] = p.now.Waste
 }
 
-func (p *Pool) point(at int64, what, did int) {
-	p.now.Time = at
-	p.inUse.push(at, p.now.InUse, int64(what)<<didBits|int64(did))
-	if p.inUse.n&(tilePoints-1) == 0 {
-		p.tiles.close()
-	}
-}
-
-// account adds (sign 1) or takes away (sign -1) a block.
-func (p *Pool) account(b *block, sign int64) {
-	p.now.InUse += sign * b.size
-	p.now.Waste += sign * b.waste
-	p.now.ByCategory[b.category] += sign * b.size
+// discount takes a block away, as a part of a point.
+func (p *Pool) discount(b *block) {
+	p.now.InUse -= b.size
+	p.now.Waste -= b.waste
+	p.now.ByCategory[b.category] -= b.size
 	if b.placed > 0 {
-		if end := b.off + b.placed; end > p.used {
-			p.used = end
-			p.tiles.cover(end)
-		}
-		p.tiles.add(b.off, b.placed, int(b.category), sign)
+		p.tile(b, -1)
 	}
 }
 

@@ -298,10 +298,14 @@ func (v *vector[T]) bytes(each int) int64 { return int64(len(v.chunks)) * vector
 // table maps keys to numbers by open addressing. It holds what is open: live
 // addresses, begun spans. Key 0 is allowed.
 type table struct {
-	keys  []uint64
-	vals  []uint64 // value+1; 0 is an empty slot
+	slots []slot
 	n     int
 	shift uint8 // 64 less the bits of a slot's number
+}
+
+type slot struct {
+	key uint64
+	val uint64 // value+1; 0 is an empty slot
 }
 
 func (t *table) slot(key uint64) int {
@@ -317,19 +321,20 @@ func (t *table) put(key, val uint64) (again bool) {
 
 // swap is put that gives the value that the key had.
 func (t *table) swap(key, val uint64) (old uint64, again bool) {
-	if 4*(t.n+1) > 3*len(t.keys) {
+	if 4*(t.n+1) > 3*len(t.slots) {
 		t.rehash()
 	}
-	mask := len(t.keys) - 1
-	for i := t.slot(key); ; i = (i + 1) & mask {
-		if t.vals[i] == 0 {
-			t.keys[i], t.vals[i] = key, val+1
+	slots, mask := t.slots, len(t.slots)-1
+	for i := t.slot(key); ; i++ {
+		s := &slots[i&mask]
+		if s.val == 0 {
+			s.key, s.val = key, val+1
 			t.n++
 			return 0, false
 		}
-		if t.keys[i] == key {
-			old = t.vals[i] - 1
-			t.vals[i] = val + 1
+		if s.key == key {
+			old = s.val - 1
+			s.val = val + 1
 			return old, true
 		}
 	}
@@ -337,7 +342,7 @@ func (t *table) swap(key, val uint64) (old uint64, again bool) {
 
 func (t *table) get(key uint64) (val uint64, ok bool) {
 	if i := t.find(key); i >= 0 {
-		return t.vals[i] - 1, true
+		return t.slots[i].val - 1, true
 	}
 	return 0, false
 }
@@ -348,22 +353,23 @@ func (t *table) take(key uint64) (val uint64, ok bool) {
 	if i < 0 {
 		return 0, false
 	}
-	val = t.vals[i] - 1
+	slots, mask := t.slots, len(t.slots)-1
+	val = slots[i].val - 1
 	t.n--
 	// Close the hole: entries behind it that would be looked for across it
 	// move up.
-	mask := len(t.keys) - 1
 	for j := i; ; {
 		j = (j + 1) & mask
-		if t.vals[j] == 0 {
+		s := &slots[j]
+		if s.val == 0 {
 			break
 		}
-		if home := t.slot(t.keys[j]); (j-home)&mask >= (j-i)&mask {
-			t.keys[i], t.vals[i] = t.keys[j], t.vals[j]
+		if home := t.slot(s.key); (j-home)&mask >= (j-i)&mask {
+			slots[i] = *s
 			i = j
 		}
 	}
-	t.vals[i] = 0
+	slots[i].val = 0
 	return val, true
 }
 
@@ -371,24 +377,28 @@ func (t *table) find(key uint64) int {
 	if t.n == 0 {
 		return -1
 	}
-	mask := len(t.keys) - 1
-	for i := t.slot(key); t.vals[i] != 0; i = (i + 1) & mask {
-		if t.keys[i] == key {
+	slots, mask := t.slots, len(t.slots)-1
+	for i := t.slot(key); ; i++ {
+		i &= mask
+		s := &slots[i]
+		if s.val == 0 {
+			return -1
+		}
+		if s.key == key {
 			return i
 		}
 	}
-	return -1
 }
 
 func (t *table) rehash() {
-	old := *t
-	size := max(64, 2*len(old.keys))
-	*t = table{keys: make([]uint64, size), vals: make([]uint64, size), shift: uint8(64 - bits.Len(uint(size-1)))}
-	for i, v := range old.vals {
-		if v != 0 {
-			t.put(old.keys[i], v-1)
+	old := t.slots
+	size := max(64, 2*len(old))
+	*t = table{slots: make([]slot, size), shift: uint8(64 - bits.Len(uint(size-1)))}
+	for _, s := range old {
+		if s.val != 0 {
+			t.put(s.key, s.val-1)
 		}
 	}
 }
 
-func (t *table) bytes() int64 { return 16 * int64(len(t.keys)) }
+func (t *table) bytes() int64 { return 16 * int64(len(t.slots)) }

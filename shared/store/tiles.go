@@ -123,22 +123,43 @@ func (t *tiles) add(off, size int64, c int, sign int64) {
 		return
 	}
 	c &= numCats - 1
-	for i := first; ; i++ {
-		// What of the block lies in the cell.
-		n := min(end, (i+1)<<s) - max(off, i<<s)
-		t.dirty[i>>6&(Cells/64-1)] |= 1 << (i & 63)
+	t.touch(first, last)
+	// Of the block, as much as lies in its first cell, in those that it fills,
+	// and in its last.
+	n := min(end, (first+1)<<s) - off
+	for i := first; ; n = min(end-i<<s, 1<<s) {
 		f := &t.cells[i&(Cells-1)]
-		f.now += sign * n
-		f.high = max(f.high, f.now)
-		f.some |= 1 << c
-		in := f.cat[c] + sign*n
-		f.cat[c] = in
-		if in > f.top {
-			f.top, f.by = in, uint8(c)
+		if sign > 0 {
+			f.some |= 1 << c
+			f.now += n
+			f.high = max(f.high, f.now)
+			in := f.cat[c] + n
+			f.cat[c] = in
+			if in > f.top {
+				f.top, f.by = in, uint8(c)
+			}
+		} else { // which cannot make it fuller
+			f.now -= n
+			f.cat[c] -= n
 		}
-		if i == last {
+		if i++; i > last {
 			return
 		}
+	}
+}
+
+// touch makes cells dirty.
+func (t *tiles) touch(first, last int64) {
+	for w := first >> 6; ; w++ {
+		set := ^uint64(0)
+		if w == first>>6 {
+			set <<= first & 63
+		}
+		if w == last>>6 {
+			t.dirty[w&(Cells/64-1)] |= set & (^uint64(0) >> (63 - last&63))
+			return
+		}
+		t.dirty[w&(Cells/64-1)] |= set
 	}
 }
 

@@ -37,6 +37,7 @@ type Timeline struct {
 
 	// Of the last event that had one: most follow each other.
 	lastPool *Pool
+	lastKey  uint32 // device and allocator of lastPool
 	lastOps  *Track
 	running  [runningOps]runningOp
 }

@@ -82,14 +82,15 @@ const (
 	spanCols
 )
 
-// sumTree holds sums over runs of 16, 256, … spans.
+// sumTree holds sums over runs of 16, 256, … spans. Nodes above the lowest level
+// are only noted when what is below them changes, and made when they are looked
+// at.
 type sumTree struct {
 	levels []vector[Sums]
-	// What was added to node of the lowest level, and is not yet to those above
-	// it: spans mostly end near each other.
-	node int
-	low  *Sums // the node itself
-	more Sums
+	node   int      // of the lowest level, that was added to last: spans mostly end near each other
+	low    *Sums    // the node itself; nil: none yet
+	stale  []int32  // nodes of the second level that were noted
+	noted  []uint64 // a bit for each node: it is among them
 }
 
 // add counts v in for span i.
@@ -98,42 +99,63 @@ func (t *sumTree) add(i, class int, v int64) {
 		t.turn(i >> fanoutBits)
 	}
 	t.low[class&(NumClasses-1)] += v
-	t.more[class&(NumClasses-1)] += v
 }
 
 // turn makes another node of the lowest level the one that is added to. Nodes
 // are made for spans in order, so a node that is missing is the next one.
 func (t *sumTree) turn(node int) {
-	t.settle()
 	if len(t.levels) == 0 {
 		t.levels = append(t.levels, vector[Sums]{})
 	}
 	t.node, t.low = node, t.levels[0].reach(node)
+	up := node >> fanoutBits
+	w, bit := up>>6, uint64(1)<<(up&63)
+	for w >= len(t.noted) {
+		t.noted = append(t.noted, 0)
+	}
+	if t.noted[w]&bit == 0 {
+		t.noted[w] |= bit
+		t.stale = append(t.stale, int32(up))
+	}
 }
 
 // settle brings the upper levels up to date, which must be done before they
 // are read.
 func (t *sumTree) settle() {
-	if t.low == nil || t.more == (Sums{}) {
+	if len(t.stale) == 0 {
 		return
 	}
-	i := t.node
-	for l := 1; ; l++ {
-		i >>= fanoutBits
-		if l == len(t.levels) {
-			if t.levels[l-1].n <= 1 {
-				break
-			}
-			t.levels = append(t.levels, vector[Sums]{})
-			below := &t.levels[l-1]
-			for k := range below.n {
-				t.levels[l].reach(k >> fanoutBits).add(below.at(k))
-			}
-			continue // what is added is in the sums below already
-		}
-		t.levels[l].reach(i).add(&t.more)
+	for _, n := range t.stale {
+		t.noted[n>>6] &^= 1 << (n & 63)
 	}
-	t.more = Sums{}
+	nodes := t.stale
+	t.stale, t.low = t.stale[:0], nil // what is added next must be noted anew
+	for l := 1; t.levels[l-1].n > 1; l++ {
+		if l == len(t.levels) { // a new level, all of which is missing
+			t.levels = append(t.levels, vector[Sums]{})
+			nodes = nodes[:0]
+			for k := range (t.levels[l-1].n-1)>>fanoutBits + 1 {
+				nodes = append(nodes, int32(k))
+			}
+		}
+		up := nodes[:0]
+		for _, n := range nodes {
+			t.sum(l, int(n))
+			if n >>= fanoutBits; len(up) == 0 || up[len(up)-1] != n {
+				up = append(up, n)
+			}
+		}
+		nodes = up
+	}
+}
+
+// sum makes node n of level l of those below it.
+func (t *sumTree) sum(l, n int) {
+	into, below := t.levels[l].reach(n), &t.levels[l-1]
+	*into = Sums{}
+	for k := n << fanoutBits; k < min((n+1)<<fanoutBits, below.n); k++ {
+		into.add(below.at(k))
+	}
 }
 
 // reach is at, with elements added up to i.
@@ -330,6 +352,7 @@ func (t *Track) bytes() int64 {
 		for i := range tree.levels {
 			n += tree.levels[i].bytes(NumClasses * 8)
 		}
+		n += 4*int64(cap(tree.stale)) + 8*int64(cap(tree.noted))
 	}
 	return n
 }
