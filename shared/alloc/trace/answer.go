@@ -172,7 +172,7 @@ func (p *player) sample() {
 	p.ints(s.LargestFree, s.Pool, s.PeakPool)
 	p.line = append(p.line, ' ')
 	p.line = appendFloat(p.line, p.a.Fragmentation(), 17, 64)
-	p.ints(s.NextRegion)
+	p.line = strconv.AppendUint(append(p.line, ' '), uint64(s.NextRegion), 10)
 	p.end()
 }
 

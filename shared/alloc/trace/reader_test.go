@@ -89,6 +89,20 @@ func TestAFullAnswer(t *testing.T) {
 	}
 }
 
+// TestTheNextRegionIsWrittenWithoutASign: once the driver gave more than the
+// limit there is room without end, and a request may double the next region
+// past the largest signed number.
+func TestTheNextRegionIsWrittenWithoutASign(t *testing.T) {
+	in := "bfc-trace 1\no limit 1000\no growth 1\no retry 0\no gran 4096\no capacity 8192\na 1 1\na 2 4611686018427387905\ns\n"
+	var out bytes.Buffer
+	if err := trace.Answer(strings.NewReader(in), &out, trace.AnswerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), " 9223372036854775808\ne\n") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
