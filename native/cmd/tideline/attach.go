@@ -15,7 +15,6 @@ import (
 	"tideline/native/explain"
 	"tideline/protocol/block"
 	"tideline/protocol/event"
-	"tideline/protocol/timeline"
 	"tideline/shared/ingest"
 )
 
@@ -115,7 +114,7 @@ func (x *attachCmd) monitor(ctx context.Context, c *console, t attach.Target) er
 // show writes, explains or serves a profile.
 func (x *attachCmd) show(ctx context.Context, c *console, got *attach.Capture) error {
 	if x.Output != "" {
-		if err := x.write(c, got); err != nil {
+		if err := x.write(ctx, c, got); err != nil {
 			return err
 		}
 	}
@@ -173,18 +172,16 @@ func recordingOf(d *ingest.Data) (record.Source, error) {
 }
 
 // write keeps a profile as it came, or as a timeline.
-func (x *attachCmd) write(c *console, got *attach.Capture) error {
+func (x *attachCmd) write(ctx context.Context, c *console, got *attach.Capture) error {
 	out := got.Data
 	if strings.HasSuffix(x.Output, ".tideline") {
-		d, err := read(got)
+		in, err := ingest.Open(got.Name, bytes.NewReader(got.Data), ingest.Limits{})
 		if err != nil {
-			return err
+			return fmt.Errorf("read what the server sent (-o FILE keeps it): %w", err)
 		}
+		complete(ctx, in, true)
 		var b bytes.Buffer
-		strs := new(event.Strings)
-		w := timeline.NewWriter(&b, timeline.Options{Strings: strs, Block: block.Options{Deflate: true}})
-		d.Emit(strs, w)
-		if err := w.Close(); err != nil {
+		if err := writeTimeline(in, &b, block.Options{Deflate: true}, false); err != nil {
 			return fmt.Errorf("write %s: %w", x.Output, err)
 		}
 		out = b.Bytes()

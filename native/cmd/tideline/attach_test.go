@@ -58,7 +58,10 @@ func TestAttachWritesAndExplains(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "bfc_cpu_allocator_for_gpu") {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
-	events, _ := readAll(t, line)
+	events, kept := readAll(t, line)
+	if words, err := kept.Readings(); err != nil || !bytes.Contains(words, []byte(`"input_kind":"tf-xspace"`)) {
+		t.Errorf("the timeline keeps %.80q, %v", words, err)
+	}
 	kinds := map[event.Kind]int{}
 	for i := range events {
 		kinds[events[i].Kind]++

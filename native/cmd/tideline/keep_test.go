@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,35 @@ func TestSavedReadingsAreExplained(t *testing.T) {
 	}
 	if _, out, _ := tideline(t, "explain", "--json", "--redact", line); strings.Contains(out, "4711") || !strings.Contains(out, `"input_kind": "pytorch-oom-message"`) {
 		t.Errorf("explain --redact: %s", out)
+	}
+}
+
+// TestReadingsAreServed: as the timeline lies there, and packed.
+func TestReadingsAreServed(t *testing.T) {
+	line := filepath.Join(t.TempDir(), "x.tideline")
+	if code, _, stderr := tideline(t, "convert", "../../../examples/files/small-model.pickle", line); code != exitDone {
+		t.Fatal(stderr)
+	}
+	b, err := os.ReadFile(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]string{"as it is": line, "packed": file(t, "x.tideline.gz", gzipped(b))} {
+		src, _, err := openFile(&console{nil, io.Discard, io.Discard}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for i, e := range src.State().Blocks {
+			if frame, err := src.Frame(i, nil); err != nil {
+				t.Error(err)
+			} else if kept, err := block.Payload(frame, block.MaxReadings); e.Kind == block.Readings && err == nil && bytes.Contains(kept, []byte("pytorch-snapshot")) {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d blocks of readings are served", name, found)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"tideline/native/agent"
 	"tideline/native/agent/record"
 	"tideline/protocol/api"
+	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/shared/device"
 	"tideline/shared/ingest"
@@ -194,8 +196,16 @@ func (in *input) watch(c *console) (record.Source, error) {
 	return mended, err
 }
 
-// inMemory records what is not a sound .tideline, so that it streams like one.
+// inMemory records what is not a sound .tideline, so that it streams like one. Of
+// a packed one the readings that it keeps are streamed, too.
 func (in *input) inMemory() (record.Source, error) {
+	if in.told != nil && in.told.Kind == ingest.KindTimeline {
+		var b bytes.Buffer
+		if err := writeTimeline(in.told, &b, block.Options{}, false); err != nil {
+			return nil, err
+		}
+		return record.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), nil) //nolint:wrapcheck // it was just written
+	}
 	var rec *record.Recording
 	err := in.replay(func(strs *event.Strings) event.Sink {
 		rec = record.New(new(record.Memory), strs, false)
