@@ -18,14 +18,15 @@ import (
 	"tideline/shared/export/chrome"
 	"tideline/shared/export/csv"
 	"tideline/shared/export/pprof"
+	"tideline/shared/export/xspace"
 	"tideline/shared/ingest"
 	"tideline/shared/redact"
 )
 
 type convertCmd struct {
 	In      string        `arg:"" help:"Anything that explain reads: the content shows what it is, not the name. - is the standard input."`
-	Out     string        `arg:"" help:"File to write; its ending says what: .tideline, .txt, .json (Perfetto, Chrome), .pb.gz (pprof) or .csv. - is the standard output."`
-	To      string        `placeholder:"FORMAT" help:"Write tideline, txt, json, pprof or csv, whatever the ending."`
+	Out     string        `arg:"" help:"File to write; its ending says what: .tideline, .txt, .json (Perfetto, Chrome), .pb.gz (pprof), .xplane.pb (TensorFlow's profiler) or .csv. - is the standard output."`
+	To      string        `placeholder:"FORMAT" help:"Write tideline, txt, json, pprof, xspace or csv, whatever the ending."`
 	Deflate bool          `default:"true" negatable:"" help:"Compress a .tideline."`
 	At      time.Duration `placeholder:"TIME" default:"-1ns" help:"pprof: what lives so long after the beginning, such as 120ms; the fullest moment otherwise."`
 	Device  string        `placeholder:"NAME" help:"pprof: of this device alone, and its own fullest moment."`
@@ -43,6 +44,7 @@ var formats = []struct {
 	{"tideline", []string{".tideline"}},
 	{"txt", []string{".txt"}},
 	{"json", []string{".json", ".json.gz"}},
+	{"xspace", []string{".xplane.pb", ".xplane.pb.gz"}}, // before pprof, whose ending it has, too
 	{"pprof", []string{".pb.gz", ".pprof", ".prof"}},
 	{"csv", []string{".csv", ".csv.gz"}},
 }
@@ -55,7 +57,7 @@ func (v *convertCmd) format() (string, error) {
 				return f.name, nil
 			}
 		}
-		return "", usage("--to %s: write tideline, txt, json, pprof or csv", v.To)
+		return "", usage("--to %s: write tideline, txt, json, pprof, xspace or csv", v.To)
 	}
 	if v.Out == "-" {
 		return "txt", nil
@@ -67,7 +69,7 @@ func (v *convertCmd) format() (string, error) {
 			}
 		}
 	}
-	return "", usage("%s is neither .tideline nor .txt, .json, .pb.gz or .csv: the ending says what to write, or --to does", v.Out)
+	return "", usage("%s is neither .tideline nor .txt, .json, .pb.gz, .xplane.pb or .csv: the ending says what to write, or --to does", v.Out)
 }
 
 // misused names the flag that says something about another format.
@@ -150,6 +152,8 @@ func (v *convertCmd) what(format string) string {
 		return "a trace for Perfetto and Chrome"
 	case "pprof":
 		return "a pprof profile"
+	case "xspace":
+		return "a profile for TensorFlow's profiler"
 	default:
 		return "a table of " + v.CSV
 	}
@@ -189,6 +193,8 @@ func (v *convertCmd) write(in *ingest.Input, format string, out io.Writer) (err 
 		w = chrome.NewWriter(out, told)
 	case "pprof":
 		w = pprof.NewWriter(out, told, pprof.Options{At: v.At.Nanoseconds(), Device: v.Device})
+	case "xspace":
+		w = xspace.NewWriter(out, told)
 	default:
 		if v.CSV == "buffers" {
 			w = csv.NewBuffers(out, told, v.Of)

@@ -21,6 +21,8 @@ func TestConvertWritesEachFormat(t *testing.T) {
 		{"a.json", `{"displayTimeUnit"`, "a trace for Perfetto and Chrome"},
 		{"a.json.gz", "\x1f\x8b", "a trace for Perfetto and Chrome"},
 		{"a.pb.gz", "\x1f\x8b", "a pprof profile"},
+		{"a.xplane.pb", "\x0a", "a profile for TensorFlow's profiler"},
+		{"a.xplane.pb.gz", "\x1f\x8b", "a profile for TensorFlow's profiler"},
 		{"a.csv", "device,allocator,address", "a table of allocations"},
 		{"a.TXT", "# tideline text", "a timeline as text"},
 		{"a.tideline", "\x89TIDE", "a timeline"},
@@ -62,7 +64,7 @@ func TestConvertSaysWhatIsWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{line, out, "--to", "xml"}, exitUsage, "write tideline, txt, json, pprof or csv"},
+		{[]string{line, out, "--to", "xml"}, exitUsage, "write tideline, txt, json, pprof, xspace or csv"},
 		{[]string{line, "x.png"}, exitUsage, "the ending says what to write, or --to does"},
 		{[]string{line, out, "--at", "3ms"}, exitUsage, "--at is for pprof, and csv is written"},
 		{[]string{line, out, "--of", "GPU_0_bfc"}, exitUsage, "--csv buffers"},

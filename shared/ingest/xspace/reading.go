@@ -114,8 +114,14 @@ func (s *Space) words(r *reading.Reading, windows []Window, gpu int) {
 	r.Row("peak since the allocator was made", size(w.LifetimePeak))
 	r.Row("capacity", size(w.Capacity))
 	r.Row("largest allocation", size(w.Largest.Allocated)+" "+s.Text(w.Largest.Op))
-	r.Why = fmt.Sprintf("In the profiled time %s holds at most %s of %s; the highest since it was made is %s. Fragmentation is %.4f at the peak and %.4f at most.",
-		w.Allocator, size(w.Peak.InUse), size(w.Capacity), size(w.LifetimePeak), w.Peak.Fragmentation, w.MaxFragment)
+	then := fmt.Sprintf("Fragmentation is %.4f at the peak", w.Peak.Fragmentation)
+	if math.IsNaN(w.Peak.Fragmentation) {
+		then = "At the peak nothing of the pool is free; fragmentation is"
+	} else {
+		then += " and"
+	}
+	r.Why = fmt.Sprintf("In the profiled time %s holds at most %s of %s; the highest since it was made is %s. %s %.4f at most.",
+		w.Allocator, size(w.Peak.InUse), size(w.Capacity), size(w.LifetimePeak), then, w.MaxFragment)
 	if w.LifetimePeak > w.Peak.InUse {
 		r.Open = append(r.Open, "The highest use was before the profile began: what held it is not in the file.")
 	}

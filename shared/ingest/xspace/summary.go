@@ -69,7 +69,9 @@ func (s *Space) Windows() []Window {
 func (w *Window) take(m *Memory, open map[uint64]int64) {
 	w.Last = m.InUse
 	w.LifetimePeak = max(w.LifetimePeak, m.Peak)
-	w.MaxFragment = max(w.MaxFragment, m.Fragmentation)
+	if m.Fragmentation > w.MaxFragment { // it is no number where nothing is free
+		w.MaxFragment = m.Fragmentation
+	}
 	if m.InUse > w.Peak.InUse {
 		w.Peak = *m
 	}
