@@ -10,9 +10,14 @@ import (
 	"tideline/shared/ingest/torchlog"
 )
 
-// torchTables joins each memory summary with the segment lists of the text.
+// torchTables joins each memory summary with the segment lists of the text, and
+// with the message of the failure where the text has one of each.
 func torchTables(rep *torchlog.Report) []*reading.Reading {
 	var out []*reading.Reading
+	var m *torchState
+	if len(rep.Messages) == 1 && len(rep.Summaries) == 1 {
+		m = stateOf(rep.Messages[0])
+	}
 	n := max(len(rep.Summaries), len(rep.Snapshots))
 	for i := range n {
 		var t *torchlog.Summary
@@ -23,7 +28,7 @@ func torchTables(rep *torchlog.Report) []*reading.Reading {
 		if i < len(rep.Snapshots) {
 			s = rep.Snapshots[i]
 		}
-		out = append(out, torchTable(t, s))
+		out = append(out, torchTable(t, s, m))
 	}
 	return out
 }
@@ -68,7 +73,7 @@ func sumSegments(s *torchlog.Snapshot) segmentSums {
 	return t
 }
 
-func torchTable(t *torchlog.Summary, s *torchlog.Snapshot) *reading.Reading {
+func torchTable(t *torchlog.Summary, s *torchlog.Snapshot, m *torchState) *reading.Reading {
 	r := &reading.Reading{Kind: "pytorch-memory-summary", Name: "PyTorch's memory summary"}
 	f := &r.Facts
 	if t == nil {
@@ -89,7 +94,9 @@ func torchTable(t *torchlog.Summary, s *torchlog.Snapshot) *reading.Reading {
 		segmentFacts(f, &v.seg)
 	}
 	f.Bool("truncated", t != nil && t.Cut || v.seg.cut)
-	v.judge(r)
+	if v.judge(r); t != nil && m != nil && m.of(t, &v) {
+		m.judgeTable(r, &v)
+	}
 	return r
 }
 
@@ -218,6 +225,15 @@ const (
 	littleIdle = 0.1
 )
 
+// The verdicts of a table that tells what of the idle memory can be given back.
+const (
+	segmentTails   = "fragmented_segment_tails"
+	fullForRequest = "full_for_this_request"
+)
+
+// nearlyAll of something, where the figures are cut to whole units. Ours.
+const nearlyAll = 0.9
+
 // judge decides by the idle share of what is reserved, and whether a request
 // failed at all.
 func (v *tableView) judge(r *reading.Reading) {
@@ -230,6 +246,11 @@ func (v *tableView) judge(r *reading.Reading) {
 		share = idle / all
 	}
 	failed := !v.counted || v.ooms > 0 || v.retries > 0
+	tails := share
+	if v.known && v.nonReleasable.Known && idle > 0 {
+		tails = v.nonReleasable.Bytes() / mib / idle
+	}
+	told := v.known && v.nonReleasable.Known
 	switch {
 	case !v.known && !v.hasSeg:
 		r.Verdict = string(analysis.UndeterminedTruncated)
@@ -237,6 +258,16 @@ func (v *tableView) judge(r *reading.Reading) {
 	case !failed:
 		r.Verdict = "parse_only"
 		r.Why = "No request has failed and none had to be retried."
+	case told && share >= muchIdle && tails >= nearlyAll:
+		r.Verdict = segmentTails
+		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%), and %s of that are the rest of segments that hold something alive: they can neither go back to the driver nor serve a request larger than the rest.",
+			inMiB(idle), inMiB(all), 100*share, inMiB(tails*idle))
+		r.Next = []string{"Keep small long-lived blocks out of large segments: a split limit (max_split_size_mb), expandable segments, or emptying the cache between phases."}
+	case told && share >= muchIdle && tails < 0.5:
+		r.Verdict = string(analysis.UndeterminedNoState)
+		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%), but only %s of that are in segments with something alive. PyTorch gives the rest back before a request fails, so this is not the state in which one did.",
+			inMiB(idle), inMiB(all), 100*share, inMiB(tails*idle))
+		r.Next = []string{"Take the table where the request fails, before what it was for is given up."}
 	case share >= muchIdle:
 		r.Verdict = string(analysis.Fragmented)
 		r.Why = fmt.Sprintf("%s of %s reserved are idle (%.0f %%).", inMiB(idle), inMiB(all), 100*share)

@@ -14,6 +14,7 @@ var phrases = map[string]string{
 	"leak_many_equal_chunks":      "A leak of equal chunks",
 	"full_or_fragmented_by_bar":   "Full or fragmented",
 	"fragmented_pool_or_cached":   "Free, but cached in a pool or held by others",
+	"fragmented_segment_tails":    "Fragmented: what is idle is the rest of segments in use",
 	"driver_refused_despite_free": "The driver refused although memory is free",
 	"undetermined_truncated":      "Not certain",
 	"undetermined_no_state":       "Not certain",
