@@ -44,6 +44,8 @@ var messages = map[string][]message{
 	"html":               {{"fragmented", map[string]string{"requested_mib": "512"}}},
 	"npu":                {{"full", map[string]string{"backend": `"NPU"`, "capacity_gib": "60.97", "reserved_gib": "59.02", "device": "0"}}},
 	"npu-28":             {{"other_process", map[string]string{"held_outside_torch_gib": "18.07"}}},
+	"comfy-report":       {{"undetermined_no_state", map[string]string{"requested_mib": "null", "repeated": "1"}}},
+	"comfy-log":          {{"undetermined_no_state", map[string]string{"repeated": "2"}}},
 	"dp":                 {{"fragmented", map[string]string{"device": "1"}}},
 	"wsl":                {{"full", map[string]string{"this_process_gib": "null", "other_processes_gib": "null", "allocated_exceeds_capacity": "true", "truncated": "false"}}},
 	"wsl-free":           {{"driver_refused_despite_free", map[string]string{"this_process_gib": "null", "non_torch_this_process_gib": "null"}}},

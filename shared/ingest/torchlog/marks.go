@@ -4,7 +4,7 @@ package torchlog
 // it is Idle. The case of letters does not count.
 func Marks() []string {
 	return []string{
-		"memory", "tried", "total cap", "failed to cuda ", "total_size", "active_size", "segment_type", "allocated_size", ".all.", "_pool.", "num_ooms", "num_alloc_retries",
+		"memory", "tried", "total cap", "failed to cuda ", "allocation on device", "total_size", "active_size", "segment_type", "allocated_size", ".all.", "_pool.", "num_ooms", "num_alloc_retries",
 	}
 }
 

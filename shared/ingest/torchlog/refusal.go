@@ -39,6 +39,9 @@ var refusals = []struct{ words, by string }{
 
 // refusal recognises such a line.
 func refusal(s string) (r Refusal, ok bool) {
+	if head, after, ok := strings.Cut(s, "Allocation on device"); ok && head != "" && strings.TrimSpace(after) == "" {
+		return Refusal{Count: 1, By: "CUDA", Bytes: -1}, true // the async backend's, without its table
+	}
 	if !strings.Contains(s, "out of memory") && !strings.Contains(s, "Failed to CUDA ") {
 		return r, false
 	}
