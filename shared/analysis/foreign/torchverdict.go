@@ -244,7 +244,7 @@ func show(f figure) string {
 	switch b := f.Bytes(); {
 	case math.Abs(b) >= gib:
 		return fmt.Sprintf("%.2f GiB", f.In("GiB"))
-	case math.Abs(b) >= mib || b == 0:
+	case math.Abs(b) >= mib:
 		return fmt.Sprintf("%.2f MiB", f.In("MiB"))
 	default:
 		return fmt.Sprintf("%.0f bytes", b)
@@ -301,6 +301,7 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 			next = append(next, "Expandable segments avoid this, if they are not on already: the message recommends them either way.")
 		}
 		if s.free >= s.request {
+			next = append([]string{fmt.Sprintf("Raise the fraction given to set_per_process_memory_fraction: the device has %s free.", show(m.Free))}, next...)
 			return fmt.Sprintf("The process may hold %s of the device and has reserved %s, so the request of %s must be served from what is reserved and idle (%s), which lies in pieces or in another pool.",
 				show(m.Allowed), show(s.reserved), asked, show(s.idle)), next
 		}
