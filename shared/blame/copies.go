@@ -20,7 +20,7 @@ type traffic struct {
 	begun       bool
 	out         reading.Copies
 	longest     event.StringID
-	arrays      map[repeated]int64 // how often, of copies to the device
+	arrays      []repeated // copies to the device of arrays of the host
 }
 
 func (t *traffic) add(e *event.Event) {
@@ -59,14 +59,24 @@ func (t *traffic) copied(b *event.Event, end int64) {
 	c.Count++
 	c.Bytes += b.Size
 	if b.Stream == event.StreamH2D && b.Size >= leastInput {
-		k := repeated{b.Op, b.Size}
-		if _, ok := t.arrays[k]; ok || len(t.arrays) < maxRepeated {
-			t.arrays[k]++
-		}
+		t.again(b)
 	}
 	if d := end - b.Time; d > c.LongestTime || c.Count == 1 {
 		c.LongestTime, c.LongestBytes, c.ToDevice, c.Pinned = d, b.Size, b.Stream == event.StreamH2D, b.Flags&event.Pinned != 0
 		t.longest = b.Op
+	}
+}
+
+// again counts a copy to the device.
+func (t *traffic) again(b *event.Event) {
+	for i := range t.arrays {
+		if x := &t.arrays[i]; x.op == b.Op && x.size == b.Size {
+			x.times++
+			return
+		}
+	}
+	if len(t.arrays) < maxRepeated {
+		t.arrays = append(t.arrays, repeated{b.Op, b.Size, 1})
 	}
 }
 

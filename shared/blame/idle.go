@@ -1,8 +1,7 @@
 package blame
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/pins"
@@ -81,7 +80,6 @@ func idle(s *snapshot.Snapshot, r *reading.Reading) {
 // idleSpots are the spots that hold idle memory, the most first, and the segments
 // with the stacks of their live blocks.
 func idleSpots(s *snapshot.Snapshot) (out []rest, m event.ChunkMap, stacks map[uint64]uint32) {
-	at := map[spot]int{}
 	stacks = map[uint64]uint32{}
 	for i := range s.Segments() {
 		g := &s.Segments()[i]
@@ -94,10 +92,11 @@ func idleSpots(s *snapshot.Snapshot) (out []rest, m event.ChunkMap, stacks map[u
 				stacks[b.Address] = b.Stack
 				return
 			}
-			n, ok := at[k]
-			if !ok {
-				n = len(out)
-				at[k] = n
+			n := 0 // there are few: one a stream and pool
+			for n < len(out) && out[n].spot != k {
+				n++
+			}
+			if n == len(out) {
 				out = append(out, rest{spot: k})
 			}
 			out[n].idle += b.Size
@@ -110,7 +109,7 @@ func idleSpots(s *snapshot.Snapshot) (out []rest, m event.ChunkMap, stacks map[u
 			m = append(m, region)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b rest) int { return cmp.Compare(b.idle, a.idle) })
+	sort.SliceStable(out, func(i, j int) bool { return out[i].idle > out[j].idle })
 	return out, m, stacks
 }
 

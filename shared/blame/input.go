@@ -1,7 +1,7 @@
 package blame
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"tideline/protocol/event"
@@ -15,12 +15,13 @@ const leastInput = 16 << 20
 
 // repeated are copies of one size to the device for one op.
 type repeated struct {
-	op   event.StringID
-	size int64
+	op    event.StringID
+	size  int64
+	times int64
 }
 
-// maxRepeated bounds what is told apart.
-const maxRepeated = 4096
+// maxRepeated bounds what is told apart: there are few that large.
+const maxRepeated = 256
 
 // isHostArray says of an op of TensorFlow whether it makes a tensor of an array
 // that the program has in host memory: whole, each time that it runs.
@@ -52,15 +53,12 @@ func (r *Recorder) input(x *reading.Reading) {
 		}
 	}
 	var again repeated
-	var times int64
-	for k, n := range r.copies.arrays {
-		if n < 2 || k.size < leastInput || !isHostArray(r.strs.At(k.op)) {
-			continue
-		}
-		if a, b := k.size*n, again.size*times; a > b || a == b && k.op < again.op {
-			again, times = k, n
+	for _, x := range r.copies.arrays {
+		if x.times > 1 && x.size*x.times > again.size*again.times && isHostArray(r.strs.At(x.op)) {
+			again = x
 		}
 	}
+	times := again.times
 	if held == 0 && times == 0 {
 		x.Facts.Null(name)
 		return
@@ -79,14 +77,14 @@ func (r *Recorder) input(x *reading.Reading) {
 	x.Flags = append(x.Flags, name)
 	var words []string
 	if held > 0 {
-		s := event.FormatBytes(held) + " in 1 block"
+		s := event.FormatBytes(held) + " in " + strconv.FormatInt(blocks, 10) + " block"
 		if blocks != 1 {
-			s = fmt.Sprintf("%s in %d blocks", event.FormatBytes(held), blocks)
+			s += "s"
 		}
 		words = append(words, s)
 	}
 	if times > 0 {
-		words = append(words, fmt.Sprintf("%s copied there %d times", event.FormatBytes(again.size), times))
+		words = append(words, event.FormatBytes(again.size)+" copied there "+strconv.FormatInt(times, 10)+" times")
 	}
 	x.Row("arrays of the host on the device", strings.Join(words, ", ")+", by "+op)
 	x.Next = append(x.Next, "The op "+op+" makes a tensor of a whole array of the host, on the device. If that is the data: keep it on the host (with tf.device(\"/CPU:0\")) or slice it before the copy, so that only a batch goes there.")

@@ -20,7 +20,7 @@ type Recorder struct {
 
 // NewRecorder keeps nothing yet. The strings are those of the events.
 func NewRecorder(strs *event.Strings) *Recorder {
-	return &Recorder{strs: strs, at: map[place]*pool{}, copies: traffic{open: map[uint64]event.Event{}, arrays: map[repeated]int64{}}}
+	return &Recorder{strs: strs, at: map[place]*pool{}, copies: traffic{open: map[uint64]event.Event{}}}
 }
 
 type place struct {

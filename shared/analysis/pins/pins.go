@@ -7,9 +7,8 @@
 package pins
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
+	"sort"
 	"strconv"
 
 	"tideline/protocol/event"
@@ -47,20 +46,27 @@ func Of(m event.ChunkMap) (out []Pin) {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Pin) int {
-		if c := ratio(b, a); c != 0 {
-			return c
+	sort.SliceStable(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		if c := ratio(a, b); c != 0 {
+			return c > 0
 		}
-		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(a.Address, b.Address))
+		return a.Idle > b.Idle || a.Idle == b.Idle && a.Address < b.Address
 	})
 	return out
 }
 
 // ratio compares idle by live of two pins, without losing a byte.
-func ratio(a, b Pin) int {
+func ratio(a, b *Pin) int {
 	hi, lo := bits.Mul64(uint64(max(0, a.Idle)), uint64(max(0, b.Live)))
 	hj, lj := bits.Mul64(uint64(max(0, b.Idle)), uint64(max(0, a.Live)))
-	return cmp.Or(cmp.Compare(hi, hj), cmp.Compare(lo, lj))
+	switch {
+	case hi > hj || hi == hj && lo > lj:
+		return 1
+	case hi < hj || lo < lj:
+		return -1
+	}
+	return 0
 }
 
 // Idle is what all of them keep.
