@@ -26,9 +26,15 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 		d := match(f, dumps, claimed)
 		out = append(out, xlaFailure(f, d))
 		for n := 1; n < f.Count && d != nil; n++ { // the same message again
-			if !claimAgain(d, dumps, claimed) {
+			if claimAgain(d, dumps, claimed) {
+				continue
+			}
+			// Of several devices, each has its allocator's lines.
+			other := match(f, dumps, claimed)
+			if other == nil {
 				break
 			}
+			out = append(out, xlaFailure(f, other))
 		}
 	}
 	for _, c := range rep.Compiles {
@@ -388,6 +394,8 @@ func xlaWhy(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) string {
 	}
 	if x.Stats.Temp != "" && a.Requested.Known && bfclog.Human(a.Requested.N) == x.Stats.Temp {
 		s += " The request is the program's whole block of temporaries, planned when it was compiled, not one tensor."
+	} else if x.Stats.LiveOut != "" && a.Requested.Known && bfclog.Human(a.Requested.N) == x.Stats.LiveOut {
+		s += " The request is as large as the program's results: what it returns, not what it works with."
 	}
 	return s
 }

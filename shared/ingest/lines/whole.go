@@ -18,6 +18,7 @@ type Wholes struct {
 	pend string // a line that may go on
 	num  int    // its number
 	last int    // the length of its last piece
+	can  bool   // it is of the kinds that are put together
 	open bool
 	err  error
 }
@@ -27,6 +28,9 @@ func NewWholes(in *Reader) *Wholes {
 	head, _ := in.r.Peek(sample) // less than that is a short text
 	return &Wholes{in: in, wrap: findWrap(head)}
 }
+
+// maxWhole is how long a line may become by being put together, in bytes.
+const maxWhole = 1 << 16
 
 // sample is how much of a text decides whether it is wrapped, in bytes.
 const sample = 1 << 16
@@ -43,7 +47,7 @@ func (w *Wholes) Next() (num int, s string, err error) {
 			w.err = err
 			break
 		}
-		if sep, ok := w.wrap.joins(w.pend, w.last, s); w.open && ok && len(w.pend) < MaxLine {
+		if sep, ok := w.wrap.joins(w.pend, w.last, s); w.open && w.can && ok && len(w.pend) < maxWhole {
 			piece := StripQuotes(s)
 			w.last = len(piece)
 			if sep != "" {
@@ -53,7 +57,7 @@ func (w *Wholes) Next() (num int, s string, err error) {
 			continue
 		}
 		num, whole, had := w.num, w.pend, w.open
-		w.pend, w.num, w.last, w.open = s, w.in.Count(), len(StripQuotes(s)), true
+		w.pend, w.num, w.last, w.can, w.open = s, w.in.Count(), len(StripQuotes(s)), joinable(s), true
 		if had {
 			return num, whole, nil
 		}
@@ -161,7 +165,7 @@ func (w wrap) reaches(length int, next string) bool {
 // joins says whether a line goes on with the one before, and what stood between.
 func (w wrap) joins(pend string, last int, s string) (sep string, ok bool) {
 	s = StripQuotes(s)
-	if strings.TrimSpace(s) == "" || begins(s) || !joinable(pend) || !w.reaches(last, s) || alike(pend, s) {
+	if strings.TrimSpace(s) == "" || begins(s) || !w.reaches(last, s) || alike(pend, s) {
 		return "", false
 	}
 	if w.hard && last == w.width {

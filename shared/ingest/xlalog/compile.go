@@ -198,8 +198,8 @@ var labels = []string{
 // glued reads rows that stand on the line of their heading, in a text that lost
 // its line breaks.
 func (p *Parser) glued(s string) {
-	at := 0
-	for {
+	s = s[:min(len(s), maxSentence)]
+	for at := 0; at < len(s); {
 		next := -1
 		for _, l := range labels {
 			if i := labelAt(s[at+1:], l); i >= 0 && (next < 0 || at+1+i < next) {

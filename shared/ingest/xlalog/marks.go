@@ -4,7 +4,7 @@ package xlalog
 // it is Idle. The case of letters does not count.
 func Marks() []string {
 	return []string{
-		"ut of memory while trying", "failed to allocate request", "bufferassignment",
+		"ut of memory while trying", "ut of memory allocating", "bytes for new constant", "failed to allocate request", "bufferassignment",
 		"allocation:", "fragmentation:", "peak buffers:", "buffer 0", "buffer 1", "buffer 2", "buffer 3", "buffer 4",
 		"memory use below", "error loading program", "ran out of memory in", "that was not possible", "attempting to allocate ", "attempting to reserve ",
 		"scoped allocation", "hbm usage:", "would exceed memory", " capacity by ", " usage >=", " requirement ", "largest program alloc",

@@ -69,6 +69,8 @@ func (p *Parser) one(num int, s string) bool {
 	switch {
 	case strings.Contains(s, "ut of memory while trying to allocate "), strings.Contains(s, "Failed to allocate request for "):
 		return p.failure(num, s)
+	case strings.Contains(s, "ut of memory allocating "), strings.Contains(s, "ailed to allocate ") && strings.Contains(s, " bytes for new constant"):
+		return p.plainFailure(num, s)
 	case strings.Contains(s, "educe memory use below "):
 		return p.rematerialized(num, s)
 	case tpuFailure(s):
@@ -124,6 +126,24 @@ func (p *Parser) failure(num int, s string) bool {
 	if f.Bytes < 0 && f.Text == "" {
 		return false
 	}
+	p.addFailure(f)
+	return true
+}
+
+// plainFailure reads "Out of memory allocating 137438953472 bytes", as the client
+// of the host says, and "Failed to allocate 33554432 bytes for new constant".
+func (p *Parser) plainFailure(num int, s string) bool {
+	_, rest, ok := strings.Cut(s, "ut of memory allocating ")
+	if !ok {
+		_, rest, _ = strings.Cut(s, "ailed to allocate ")
+	}
+	n, tail, ok := lines.Digits(rest)
+	bytes, fits := lines.Int(n, ok)
+	if !fits || !strings.HasPrefix(tail, " bytes") {
+		return false
+	}
+	f := &Failure{Line: num, Bytes: bytes, Device: -1, Count: 1}
+	f.Stats.TempFragmentationShare, f.Stats.TotalFragmentationShare = -1, -1
 	p.addFailure(f)
 	return true
 }
