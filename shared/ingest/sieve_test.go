@@ -197,7 +197,7 @@ func TestReadersAsked(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"bfc", "xla", "torch", "ort", "rmm", "smi", "place"}; !slices.Equal(can, want) {
+	if want := []string{"bfc", "xla", "torch", "ort", "rmm", "smi", "steps", "place"}; !slices.Equal(can, want) {
 		t.Errorf("%q can wait for a line, but %q are asked", can, want)
 	}
 }

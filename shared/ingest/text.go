@@ -142,6 +142,9 @@ func (r *readers) waiting() (set lines.Set) {
 	if !r.smi.Idle() {
 		set |= toSMI
 	}
+	if !r.steps.Idle() {
+		set |= toSteps
+	}
 	if !r.place.Idle() {
 		set |= toPlace
 	}

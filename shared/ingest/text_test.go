@@ -150,6 +150,11 @@ Program hbm requirement 4.34G:
 		map[string]string{"remat_target_bytes": "11428802214", "remat_reduced_to_bytes": "76523901244", "remat_originally_text": `"73.51GiB"`},
 	},
 	{
+		"cut behind a label", "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n\nTotal hbm usage >=",
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"total_usage_text": "null"},
+	},
+	{
 		"temporaries that are mostly padding, without the list", "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n\nProgram hbm requirement 41.22G:\n    HLO temp 41.19G (24.2% utilization: Unpadded (9.90G) Padded (40.90G), 0.7% fragmentation (293.84M))\n",
 		"xla-tpu-oom", "padding_expansion",
 		map[string]string{"used_without_this_padding_text": `"10.74G"`, "fits_without_this_padding": "true"},
@@ -158,6 +163,16 @@ Program hbm requirement 4.34G:
 		"an all but empty pool", "2025-05-13 09:18:45.074199: W external/xla/xla/hlo/transforms/simplifiers/hlo_rematerialization.cc:3021] Can't reduce memory use below 67.69GiB (72678595712 bytes) by rematerialization; only reduced to 95.40GiB (102432320060 bytes), down from 95.40GiB (102432320060 bytes) originally\n2025-05-13 09:18:55.172253: W external/xla/xla/tsl/framework/bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to allocate 95.40GiB (rounded to 102432004352)requested by op \n2025-05-13 09:18:55.172300: W external/xla/xla/tsl/framework/bfc_allocator.cc:512] *___________________________________________________________________________________________________\nE0513 09:18:55.172311 1808266 pjrt_stream_executor_client.cc:2908] Execution of replica 0 failed: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 102432004120 bytes.\n",
 		"xla-oom", "limit_too_low",
 		map[string]string{"requested_bytes": "102432004120", "free_cells_in_bar": "99", "remat_target_bytes": "72678595712"},
+	},
+	{
+		"the host's client", "RuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 137438953472 bytes.\n",
+		"xla-oom", "undetermined_no_state",
+		map[string]string{"requested_bytes": "137438953472"},
+	},
+	{
+		"a constant", "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Failed to allocate 33554432 bytes for new constant\n",
+		"xla-oom", "undetermined_no_state",
+		map[string]string{"requested_bytes": "33554432"},
 	},
 	// Parts of dumps
 	{
@@ -214,6 +229,31 @@ Program hbm requirement 4.34G:
 		},
 	},
 	// Figures of a loop
+	{
+		"a detector's table", "     Epoch   gpu_mem       box       obj       cls     total   targets  img_size\n     0/299     5.20G   0.08   0.02   0.01   0.1   31   640:  50%|#####     | 50/100 [00:10<00:00]\n     0/299     5.30G   0.08   0.02   0.01   0.1   31   640: 100%|##########| 100/100 [00:10<00:00]\n               Class     Images     Targets           P           R      mAP@.5  mAP@.5:.95: 100%\n     Epoch   gpu_mem       box       obj       cls     total   targets  img_size\n     1/299     5.30G   0.08   0.02   0.01   0.1   31   640:  50%|#####     | 50/100 [00:10<00:00]\n     1/299     5.40G   0.08   0.02   0.01   0.1   31   640: 100%|##########| 100/100 [00:10<00:00]\n               Class     Images     Targets           P           R      mAP@.5  mAP@.5:.95: 100%\n     Epoch   gpu_mem       box       obj       cls     total   targets  img_size\n     2/299     5.40G   0.08   0.02   0.01   0.1   31   640:  50%|#####     | 50/100 [00:10<00:00]\n     2/299     5.50G   0.08   0.02   0.01   0.1   31   640: 100%|##########| 100/100 [00:10<00:00]\n               Class     Images     Targets           P           R      mAP@.5  mAP@.5:.95: 100%\n     Epoch   gpu_mem       box       obj       cls     total   targets  img_size\n     3/299     5.50G   0.08   0.02   0.01   0.1   31   640:  50%|#####     | 50/100 [00:10<00:00]\n     3/299     5.60G   0.08   0.02   0.01   0.1   31   640: 100%|##########| 100/100 [00:10<00:00]\n               Class     Images     Targets           P           R      mAP@.5  mAP@.5:.95: 100%\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"label": `"gpu_mem"`, "first": "5.3", "last": "5.6", "samples": "4", "slope_gb_per_step": "0.1", "extrapolated_at_step_299_gb": "35"},
+	},
+	{
+		"a unit for the line", "(after 10 iterations) memory (MB) | allocated: 6784.5 | max allocated: 8570.25\n(after 20 iterations) memory (MB) | allocated: 6794.5 | max allocated: 8580.25\n(after 30 iterations) memory (MB) | allocated: 6804.5 | max allocated: 8590.25\n(after 40 iterations) memory (MB) | allocated: 6814.5 | max allocated: 8600.25\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"label": `"allocated"`, "unit": `"MB as printed"`, "slope_mb_per_step": "10"},
+	},
+	{
+		"a unit behind the label", "step 1 {'memory/max_allocated (GiB)': 20.5}\nstep 2 {'memory/max_allocated (GiB)': 21.5}\nstep 3 {'memory/max_allocated (GiB)': 22.5}\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"label": `"max_allocated"`, "unit": `"GiB as printed"`, "slope_gib_per_step": "1"},
+	},
+	{
+		"JAX's statistics", "step 0: {'num_allocs': 7, 'bytes_in_use': 123456789, 'peak_bytes_in_use': 200000000, 'bytes_limit': 12884901888}\nstep 1: {'num_allocs': 9, 'bytes_in_use': 128456789, 'peak_bytes_in_use': 205000000, 'bytes_limit': 12884901888}\nstep 2: {'num_allocs': 9, 'bytes_in_use': 133456789, 'peak_bytes_in_use': 210000000, 'bytes_limit': 12884901888}\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"device_current_first": "123456789", "device_peak_last": "210000000", "slope_bytes_per_step": "5000000"},
+	},
+	{
+		"the device and the host", "see_memory_usage] MA 1.2 GB         Max_MA 4.5 GB         CA 5.0 GB         Max_CA 6 GB\nsee_memory_usage] CPU Virtual Memory:  used = 100.5 GB, percent = 20.1%\nsee_memory_usage] MA 1.3 GB         Max_MA 4.6 GB         CA 5.0 GB         Max_CA 6 GB\nsee_memory_usage] CPU Virtual Memory:  used = 101.5 GB, percent = 20.1%\nsee_memory_usage] MA 1.4 GB         Max_MA 4.7 GB         CA 5.0 GB         Max_CA 6 GB\nsee_memory_usage] CPU Virtual Memory:  used = 102.5 GB, percent = 20.1%\n",
+		"step-memory-log", "leak_growth_per_step",
+		map[string]string{"label": `"ma"`, "device_current_first": "1.2", "device_peak_last": "4.7", "slope_gb_per_step": "0.1"},
+	},
 	{
 		"twice a step", "Iteration 19/500\nstart Current memory usage: 798.17 MB\nend Current memory usage: 824.98 MB\nIteration 20/500\nstart Current memory usage: 824.98 MB\nend Current memory usage: 850.34 MB\nIteration 21/500\nstart Current memory usage: 850.42 MB\nend Current memory usage: 876.81 MB\nIteration 22/500\nstart Current memory usage: 876.81 MB\nend Current memory usage: 904.02 MB\n",
 		"step-memory-log", "leak_growth_per_step",
@@ -654,6 +694,30 @@ func TestPastedTogether(t *testing.T) {
 				t.Errorf("order %d: %s is %d off in %v", shift, v, n, got)
 			}
 		}
+	}
+}
+
+// Each device of a program that runs on several has its own allocator's lines,
+// and the same message.
+func TestOneMessageOfTwoDevices(t *testing.T) {
+	var b strings.Builder
+	for _, gpu := range []string{"0", "1"} {
+		b.WriteString("2025-03-14 21:29:02.887840: W external/xla/xla/tsl/framework/bfc_allocator.cc:501] Allocator (GPU_" + gpu + "_bfc) ran out of memory trying to allocate 4.50GiB (rounded to 4831838208)requested by op \n")
+		b.WriteString("2025-03-14 21:29:02.888121: W external/xla/xla/tsl/framework/bfc_allocator.cc:512] " + strings.Repeat("*", 98+len(gpu)) + "_\n")
+	}
+	for _, replica := range []string{"0", "1"} {
+		b.WriteString("E0314 21:29:02.854727  000000 pjrt_stream_executor_client.cc:3045] Execution of replica " + replica + " failed: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4831838208 bytes. [tf-allocator-allocation-error='']\n")
+	}
+	text, err := ReadText("two", strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := text.All()
+	if len(all) != 2 {
+		t.Fatalf("%d readings", len(all))
+	}
+	for i, want := range []string{`"GPU_0_bfc"`, `"GPU_1_bfc"`} {
+		checkReading(t, all[i], "xla-oom", "full", map[string]string{"allocator": want, "requested_bytes": "4831838208", "free_cells_in_bar": "1"})
 	}
 }
 

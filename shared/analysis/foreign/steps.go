@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"tideline/protocol/event"
@@ -167,6 +168,10 @@ func Steps(l *steplog.Log) *reading.Reading {
 	return r
 }
 
+func host(s *steplog.Series) bool {
+	return s.Role == steplog.HostAvailable || s.Role == steplog.HostUsed
+}
+
 // mainSeries is the one that the verdict is about: what the device holds.
 func mainSeries(l *steplog.Log) *steplog.Series {
 	best := l.Series[0]
@@ -174,7 +179,7 @@ func mainSeries(l *steplog.Log) *steplog.Series {
 		if s.Role == steplog.DeviceCurrent {
 			return s
 		}
-		if best.Role == steplog.HostAvailable && s.Role != steplog.HostAvailable || s.Role == best.Role && len(s.Values) > len(best.Values) {
+		if host(best) && !host(s) || s.Role == best.Role && len(s.Values) > len(best.Values) {
 			best = s
 		}
 	}
@@ -198,10 +203,14 @@ func seriesList(f *reading.Facts, l *steplog.Log) {
 	f.Set("series", list)
 }
 
-// amount is a figure in the unit that it was printed in, for people.
+// amount is a figure in the unit that it was printed in, for people. Programs
+// that print GB mean either of two units: such figures stay as they are.
 func amount(v float64, key string) string {
+	if key == "gb" || key == "mb" || key == "kb" {
+		return strings.Replace(strconv.FormatFloat(decimals(v), 'f', -1, 64), "-", "−", 1) + " " + strings.ToUpper(key)
+	}
 	unit, ok := map[string]float64{
-		"bytes": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+		"bytes": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
 	}[key]
 	switch {
 	case !ok:

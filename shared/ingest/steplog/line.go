@@ -81,7 +81,7 @@ func stepNumber(s string) (step float64, total int64, ok bool) {
 	return float64(n), 0, ok && n < 1<<40
 }
 
-var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current", "available"}
+var memoryWords = []string{"mem", "vram", "allocated", "reserved", "rss", "current", "available", "in_use", "max_ma"}
 
 // memoryLetters are the letters of each of them, a bit for each.
 var memoryLetters = func() []uint32 {
@@ -137,7 +137,14 @@ func figures(s string, out []found) []found {
 		}
 		end := i + lines.DecimalLen(s[i:])
 		unit, after := unitOf(s[end:])
-		if label, good := labelOf(s[:i], low[:i], after, unit); good {
+		before, noted := unitBefore(s[:i])
+		if unit == "" {
+			unit = noted
+		}
+		if unit == "" {
+			unit = lineUnit(s[:i])
+		}
+		if label, good := labelOf(before, low[:len(before)], after, unit); good {
 			if v, _, _, ok := lines.Decimal(s[i:]); ok {
 				out = append(out, found{label: label, unit: unit, value: v})
 				if len(out) >= 8 {
@@ -169,10 +176,45 @@ func infoLine(s, low string, out []found) ([]found, bool) {
 		cur.role, cur.label, peak.role, peak.label = DeviceCurrent, "current", DevicePeak, "peak"
 		return append(out, cur, peak), true
 	}
+	if f, ok := named(s, low, out); ok {
+		return f, true
+	}
 	avail, ok := labelled(s, low, "available")
 	if ok && (strings.Contains(low, "cpu") || strings.Contains(low, "ram") || strings.Contains(low, "host") || strings.Contains(low, "total")) {
 		avail.role, avail.label = HostAvailable, "available"
 		return append(out, avail), true
+	}
+	return out, false
+}
+
+// names are pairs of figures that programs print under names of their own: what
+// a device holds now, and its peak.
+var names = []struct{ current, peak string }{
+	{"bytes_in_use", "peak_bytes_in_use"}, // JAX's statistics of a device
+	{" ma ", "max_ma "},                   // DeepSpeed
+}
+
+func named(s, low string, out []found) ([]found, bool) {
+	for _, n := range names {
+		peak, ok := labelled(s, low, n.peak)
+		if !ok {
+			continue
+		}
+		at := strings.Index(low, n.peak)
+		hidden := low[:at] + strings.Repeat("_", len(n.peak)) + low[at+len(n.peak):]
+		cur, ok := labelled(s, hidden, n.current)
+		if !ok {
+			continue
+		}
+		if n.peak == names[0].peak {
+			cur.unit, peak.unit = "bytes", "bytes"
+		}
+		cur.role, cur.label, peak.role, peak.label = DeviceCurrent, strings.TrimSpace(n.current), DevicePeak, strings.TrimSpace(n.peak)
+		return append(out, cur, peak), true
+	}
+	if used, ok := labelled(s, low, "cpu virtual memory:  used"); ok {
+		used.role, used.label = HostUsed, "used"
+		return append(out, used), true
 	}
 	return out, false
 }
@@ -225,6 +267,32 @@ func unitOf(rest string) (unit, after string) {
 		}
 	}
 	return "", rest
+}
+
+// unitBefore takes off a unit that stands in parentheses behind a label, as in
+// "max_allocated (GiB): 20.5".
+func unitBefore(before string) (rest, unit string) {
+	t := strings.TrimRight(before, " :='\"")
+	open := strings.LastIndexByte(t, '(')
+	if open < 0 || !strings.HasSuffix(t, ")") || len(before)-len(t) > 4 {
+		return before, ""
+	}
+	if u, after := unitOf(t[open+1 : len(t)-1]); u != "" && after == "" {
+		return strings.TrimRight(t[:open], " "), u
+	}
+	return before, ""
+}
+
+// lineUnit is the unit that a line gives for all of its figures: "memory (MB) |
+// allocated: 6784.9 | reserved: 8932.0".
+func lineUnit(before string) string {
+	_, rest, ok := strings.Cut(before, "emory (")
+	if in, _, closed := strings.Cut(rest, ")"); ok && closed {
+		if u, after := unitOf(in); after == "" {
+			return u
+		}
+	}
+	return ""
 }
 
 // labelOf finds the words that say what a number is: up to three before it, or
@@ -287,7 +355,7 @@ var (
 		"mem", "memory", "gpu_mem", "gpu_memory", "max_mem", "memory_allocated", "max_memory_allocated", "memory_reserved",
 		"max_memory_reserved", "vram", "rss", "mem_used", "memory_used",
 	}
-	unitLabels = []string{"allocated", "reserved", "used", "usage", "cached", "peak", "ram"}
+	unitLabels = []string{"allocated", "reserved", "used", "usage", "using", "cached", "peak", "ram"}
 )
 
 // anyLast says whether the label's last word is one of the words, or ends in

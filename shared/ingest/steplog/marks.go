@@ -3,7 +3,7 @@ package steplog
 // Marks are what a line holds, one of them at least, that the parser reads. The
 // case of letters does not count.
 func Marks() []string {
-	m := []string{"[ "}
+	m := []string{"[ ", "gpu_mem"}
 	m = append(m, memoryWords...)
 	ends := " :=#[0123456789" // what may follow a word for steps
 	for _, w := range stepWords {

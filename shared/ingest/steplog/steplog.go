@@ -58,7 +58,7 @@ const (
 const (
 	maxSeries  = 64
 	maxSamples = 1 << 14
-	maxPerStep = 4 // samples; with more of them the number is not that of a step
+	maxPerStep = 8 // samples; with more of them the number is not that of a step
 )
 
 // ErrNothing says that the text holds no such series.
@@ -88,6 +88,7 @@ type Parser struct {
 	timed  bool
 	all    []*Series
 	figure []found
+	table  table
 }
 
 // New is a parser that has seen nothing.
@@ -98,6 +99,18 @@ func New() *Parser { return &Parser{log: &Log{Total: -1}} }
 func (p *Parser) Line(num int, s string) bool {
 	if len(s) > 2000 {
 		return false
+	}
+	if p.table.column > 0 {
+		if step, total, f, ok := p.table.row(s); ok {
+			p.step, p.has, p.at, p.line = step, true, num, s
+			p.log.Total = total
+			p.stamp(num, s)
+			p.add(num, f)
+			return true
+		}
+	}
+	if p.table.heading(s) {
+		return true
 	}
 	g := look(s)
 	if g.has {
@@ -143,6 +156,10 @@ func (p *Parser) add(num int, f found) {
 	}
 	if n := len(to.Times); !p.timed || n > 0 && to.Times[n-1] > p.time {
 		to.untimed = true
+	}
+	if p.table.column > 0 && len(to.Values) > 0 && to.last == p.step {
+		to.Values[len(to.Values)-1] = f.value // a bar prints its row again and again
+		return
 	}
 	to.add(f.value, p.step, p.time, p.has && num-p.at <= 8)
 }
