@@ -204,6 +204,9 @@ func (q *Part) Buckets(w Window, dst []MemoryBucket) {
 		}
 		at = top
 		d.ByCategory = s
+		if top > 0 {
+			d.points = int(q.inUse.extra(top-1)) + 1
+		}
 		dst[i] = d
 		a = b
 	}

@@ -41,6 +41,8 @@ type MemoryBucket struct {
 	Waste      int64      // at that instant
 	Reserved   int64      // highest in the bucket
 	Events     int        // changes in the bucket
+
+	points int // of the pool, before that instant
 }
 
 // Allocation is one block from its birth to its death. Taking a block over in
@@ -110,6 +112,7 @@ type Pool struct {
 
 	allocs   rows // columns: birthCol …
 	lives    lifetimes[uint32]
+	lasting  lasting
 	live     table        // address -> index into blocks
 	blocks   vector[held] // the live ones, and vacant places
 	vacant   []int32

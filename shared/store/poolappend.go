@@ -125,6 +125,9 @@ func (p *Pool) end(k uint64, at int64) {
 	h := p.blocks.at(int(k))
 	p.vacant = append(p.vacant, int32(k))
 	p.lives.finish(int(h.alloc), uint32(p.inUse.n+1))
+	if h.size >= p.lasting.least {
+		p.list(int(h.alloc))
+	}
 	p.change(&h.block, -1, at, int(h.alloc), didFree)
 }
 
@@ -183,6 +186,9 @@ func (p *Pool) forward(e *event.Event) bool {
 	*p.blocks.at(int(k)) = held{b, int32(j)} // in the place of the one it takes over
 	p.live.put(e.Address, k)
 	p.lives.finish(i, uint32(p.inUse.n+1))
+	if b.size >= p.lasting.least {
+		p.list(i)
+	}
 	f := p.forwards.n
 	r := p.forwards.add()
 	p.forwards.open[r], p.forwards.open[p.forwards.stride+r] = int64(i), int64(j)
@@ -228,5 +234,5 @@ func (p *Pool) bytes() int64 {
 			n += t.bytes()
 		}
 	}
-	return n + p.gone.bytes() + int64(cap(p.regions))*72
+	return n + p.lasting.bytes() + p.gone.bytes() + int64(cap(p.regions))*72
 }

@@ -11,6 +11,9 @@ func (p *Pool) Points() int { return p.inUse.n }
 // Live is the number of blocks in use after the last event.
 func (p *Pool) Live() int { return p.live.n }
 
+// MostLive is the highest number of blocks that were in use at once.
+func (p *Pool) MostLive() int { return p.blocks.n }
+
 // Now is what the pool holds after the last event.
 func (p *Pool) Now() State { return p.now }
 
@@ -156,7 +159,7 @@ func (p *Pool) Buckets(w Window, dst []MemoryBucket) {
 			}
 			at = top
 		}
-		d.ByCategory, d.Waste = s.ByCategory, s.Waste
+		d.ByCategory, d.Waste, d.points = s.ByCategory, s.Waste, top
 		rb := p.reserved.before(edge, ra)
 		d.Reserved = p.reserved.valueAfter(ra)
 		if rb > ra {
