@@ -33,6 +33,8 @@ type Renderer struct {
 	cellTop  [2048]uint16 // and its highest
 	palette  palette
 	strip    strip
+	bands    store.Bands
+	details  []detailed  // by pool
 	oneCell  bool        // each row shows a single cell
 	cells    [256]pixel  // of the palette, as an address lane needs them
 	dimCells [256]pixel  // of what does not pass a filter

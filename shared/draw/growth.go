@@ -34,9 +34,13 @@ func (r *Renderer) gained(tl *store.Timeline, v *View, i int, s *shown, k *laneK
 	}
 	x := old.x(s.last) - reach*v.dpr()
 	switch l := &v.Lanes[i]; l.Kind {
+	case MemoryLane:
+		// A block that had not ended was told apart: it may have lived too short.
+		x = min(x, columnAfter(tl.Pools()[l.Pool], &old, s.points-1<<detail(tl, &old, l).Rank))
 	case AddressLane:
 		if p := tl.Pools()[l.Pool]; showsTiles(p, &old) {
-			x = min(x, openTile(p, &old, s.points))
+			// The tile that was still open.
+			x = min(x, columnAfter(p, &old, s.points-s.points%tileChanges))
 		}
 	case TransferLane:
 		x = min(x, r.newTraffic(tl, &old, l))
@@ -64,11 +68,11 @@ func (r *Renderer) newest(img *Image, tl *store.Timeline, v *View, i int, after 
 	s.to = v.W
 }
 
-// openTile is the first column that shows the tile of a pool's changes that was
-// still open when there were n of them.
-func openTile(p *store.Pool, v *View, n int) int {
-	whole, first := n-n%tileChanges, p.FirstChange()
-	return sort.Search(v.W, func(x int) bool { return p.Changes(first, v.TimeAt(x+1)) > whole })
+// columnAfter is the first column before whose end a pool changed more than n
+// times.
+func columnAfter(p *store.Pool, v *View, n int) int {
+	first := p.FirstChange()
+	return sort.Search(v.W, func(x int) bool { return p.Changes(first, v.TimeAt(x+1)) > n })
 }
 
 // newTraffic is the first column of a transfer lane in which other bytes

@@ -11,7 +11,7 @@ type HitKind uint8
 // What can lie under a point.
 const (
 	NoHit     HitKind = iota
-	MemoryHit         // the pool's state: Category is the band under the point
+	MemoryHit         // the pool's state: Category is the band under the point, Index the block, -1 where none is told apart
 	AllocHit          // an allocation: Pool, Index
 	HoleHit           // free addresses: Pool, Size
 	SpanHit           // a span: Track, Index
@@ -30,9 +30,12 @@ type Hit struct {
 	Count    int // blocks or spans that share the pixel, this one included
 	Passing  int // of these, blocks that pass the view's filter
 	Category event.Category
-	InBand   bool  // MemoryHit: false above the stack
-	Size     int64 // bytes: of the band, block or hole
-	Value    int64 // MemoryLane: bytes at this height. AddressLane: place in the layout. QueueHit: elements
+	InBand   bool         // MemoryHit: false above the stack
+	Rest     int64        // MemoryHit without a block: bytes of the band in blocks that are not told apart
+	Merged   int          // how many blocks these are; 0 where that would cost too much
+	Moment   store.Moment // MemoryHit: of the stack
+	Size     int64        // bytes: of the band, block or hole
+	Value    int64        // MemoryLane: bytes at this height. AddressLane: place in the layout. QueueHit: elements
 }
 
 // HitTest says what lies under pixel (x, y).
@@ -64,6 +67,9 @@ func HitTest(tl *store.Timeline, v *View, x, y int) Hit {
 	}
 	return h
 }
+
+// countable is how many live blocks are looked at one by one for a number.
+const countable = 100_000
 
 // column is the pixel that is asked for, with the time that it covers.
 type column struct {
@@ -102,22 +108,75 @@ func (c *column) memory(h *Hit) {
 	if p == nil || c.oom(h) {
 		return
 	}
+	w := store.Window{T0: c.t0, T1: c.t1, W: 1}
 	var b [1]store.MemoryBucket
-	p.Buckets(store.Window{T0: c.t0, T1: c.t1, W: 1}, b[:])
-	h.Kind, h.Time = MemoryHit, b[0].Time
+	h.Kind = MemoryHit
 	top := float64(Scale(c.tl, c.v, c.l))
 	h.Value = int64((float64(c.l.H-c.y) - 0.5) * top / float64(c.l.H))
-	sum := int64(0)
-	for k, n := range b[0].ByCategory {
-		if c.v.Hide>>k&1 != 0 {
-			continue
-		}
-		if sum += n; h.Value < sum {
-			h.Category, h.Size, h.InBand = event.Category(k), n, true
+	if part := c.v.partOf(c.l); part != nil && c.x < c.v.x(part.Until()) {
+		// What passes a filter lies over the rest.
+		part.Buckets(w, b[:])
+		if c.stack(h, p, w, &b[0], part); h.InBand {
+			h.Size = p.In(h.Moment).ByCategory[h.Category]
 			return
 		}
 	}
-	h.Size = b[0].Max
+	p.Buckets(w, b[:])
+	c.stack(h, p, w, &b[0], nil)
+}
+
+// stack finds what lies at the hit's value in a bucket's stack, as it is drawn.
+func (c *column) stack(h *Hit, p *store.Pool, w store.Window, b *store.MemoryBucket, part *store.Part) {
+	h.Time, h.Moment, h.Size = b.Time, p.Instant(b), b.Max
+	at := h.Value
+	for k, n := range b.ByCategory {
+		if c.v.Hide>>k&1 != 0 {
+			continue
+		}
+		if at >= n {
+			at -= n
+			continue
+		}
+		h.Category, h.Size, h.InBand = event.Category(k), n, true
+		var s store.Bands
+		s.Begin(p, w, detail(c.tl, c.v, c.l), holds(part))
+		s.Next(b)
+		if band, ok := s.At(h.Category, at); ok {
+			h.Index = int(band.Alloc)
+			return
+		}
+		c.merged(h, p, &s, n, part)
+		return
+	}
+}
+
+// merged is what of a category's n bytes is not told apart: how many blocks
+// these are, or the one that it is.
+func (c *column) merged(h *Hit, p *store.Pool, s *store.Bands, n int64, part *store.Part) {
+	single := s.Of(h.Category)
+	for i := range single {
+		n -= single[i].Size
+	}
+	h.Rest = n
+	if p.MostLive() > countable {
+		return
+	}
+	for _, i := range p.LiveIn(nil, h.Moment) {
+		if p.Box(int(i)).Category != h.Category || part != nil && !part.Holds(int(i)) {
+			continue
+		}
+		if len(single) > 0 && single[0].Alloc == i { // both are by age
+			single = single[1:]
+			continue
+		}
+		h.Merged++
+		h.Index = int(i)
+	}
+	if h.Merged > 1 {
+		h.Index = -1
+	} else {
+		h.Rest, h.Merged = 0, 0
+	}
 }
 
 func (c *column) address(h *Hit) {

@@ -149,6 +149,11 @@ func (r *Renderer) mode(tl *store.Timeline, v *View, i int) uint64 {
 	switch l.Kind {
 	case MemoryLane:
 		flag(showsSteps(tl, v))
+		if l.Pool < len(tl.Pools()) {
+			d := r.detail(tl, v, l)
+			add(uint64(d.Least))
+			add(uint64(d.Rank))
+		}
 	case AddressLane:
 		if l.Pool < len(tl.Pools()) {
 			flag(showsTiles(tl.Pools()[l.Pool], v))

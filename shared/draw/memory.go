@@ -83,6 +83,14 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 	c.rect(0, 0, x0, c.h, pal.lane)
 	c.rect(x1, 0, c.w, c.h, pal.lane)
 	r.findSteps(c, tl, v)
+	stack, until, over := r.memory, x1, shades
+	if part != nil {
+		over = pal.passShades()
+		stack, until = r.passing, min(x1, v.x(part.Until()))
+	}
+	if x0 < x1 {
+		r.beginBands(tl, v, l, w, part, stack, x0, left)
+	}
 	phase := v.phase()
 	for x := x0; x < x1; x += stripWidth {
 		r.strip.fill(c, x, x1, pal.lane)
@@ -95,12 +103,15 @@ func (r *Renderer) memoryLane(c *canvas, tl *store.Timeline, v *View, l *Lane) {
 			r.memoryColumn(s, i, phase+x+i, &r.memory[x+i-left], &shades, v.Hide)
 		}
 		if part != nil {
-			r.passingColumns(s, x, v.x(part.Until()), left, v.Hide)
+			r.passingColumns(s, x, until, left, v.Hide)
+		}
+		for i := range min(r.strip.w, max(until-x, 0)) {
+			r.bandEdges(s, v, x+i, i, &stack[x+i-left], &over)
 		}
 		r.strip.put(c)
 	}
 	if part != nil {
-		r.passingLine(c, s, max(v.x(first), left), min(x1, v.x(part.Until())), left, v.Hide)
+		r.passingLine(c, s, max(v.x(first), left), until, left, v.Hide)
 	}
 	r.reservedLine(c, s, max(v.x(first), left), x1, left)
 	if p.Limit > 0 {
