@@ -41,14 +41,7 @@ func (s *Session) hit(a *answer, sl *slot, h *draw.Hit) {
 		if !h.InBand {
 			break
 		}
-		l = begin(heading(tl.Pools()[h.Pool], h.Category))
-		l.add("holds", size(h.Size))
-		if part := s.part(h.Pool); part != nil {
-			if m := tl.Pools()[h.Pool].Fullest(h.Time); part.Knows(m) {
-				in := part.In(m)
-				l.add("matching", size(in[h.Category])+" of it")
-			}
-		}
+		l = s.bandHit(begin, tl, h)
 	case draw.AllocHit:
 		l = s.allocHit(begin, tl, h)
 	case draw.HoleHit:
@@ -99,6 +92,35 @@ func (l *lines) add(k, v string) {
 	if v != "" {
 		l.a.list().text(k).text(v).endList()
 	}
+}
+
+// bandHit tells the block under a point of a stack, if one is told apart there,
+// and the category that it is in.
+func (s *Session) bandHit(begin func(string) *lines, tl *store.Timeline, h *draw.Hit) *lines {
+	p := tl.Pools()[h.Pool]
+	holds := size(h.Size)
+	if part := s.part(h.Pool); part != nil {
+		if part.Knows(h.Moment) {
+			in := part.In(h.Moment)
+			holds += ", matching " + size(in[h.Category])
+		}
+	}
+	if h.Index >= 0 {
+		l := s.allocHit(begin, tl, h)
+		if l != nil {
+			if s.slots[Current].origin != "log" {
+				l.add("age", clock(max(0, h.Time-p.Alloc(h.Index).Birth)))
+			}
+			l.add("all "+p.CategoryName(h.Category), holds)
+		}
+		return l
+	}
+	l := begin(heading(p, h.Category))
+	l.add("holds", holds)
+	if h.Merged > 1 {
+		l.add("here", size(h.Rest)+" in "+itoa(int64(h.Merged))+" blocks, too thin or too short-lived to tell apart")
+	}
+	return l
 }
 
 func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *draw.Hit) *lines {
