@@ -9,7 +9,9 @@
 // order in which the pool goes through other streams' lists, which RMM takes
 // from the addresses of its events; here it is the order of first use.
 // Sizes that halving an expansion leaves crooked are rounded up to 256, as all
-// sizes are, where RMM would leave them.
+// sizes are, where RMM would leave them. An arena whose request fails gets back
+// the superblocks that are wholly free; RMM 25.02 takes those with blocks in
+// use back, too, so that what comes after lies elsewhere.
 //
 // A caller's thread is what RMM's arena knows default streams by. Here a
 // stream's number stands for either.

@@ -143,7 +143,8 @@ func (p *Pool) Allocate(r alloc.Request) (alloc.Block, bool) {
 	return alloc.Block{Address: c.Addr, Size: size, Requested: r.Bytes, ID: c.ID}, true
 }
 
-// take cuts the best fit out of a list; the rest goes to the present stream's.
+// take cuts the best fit out of a list, which keeps the rest: who takes more of
+// another stream's has to wait for it again.
 func (p *Pool) take(from uint32, size int64) uint32 {
 	l := p.lists[from]
 	h, at := l.set.First(size)
@@ -156,13 +157,7 @@ func (p *Pool) take(from uint32, size int64) uint32 {
 	}
 	rest := p.table.Split(h, size)
 	c := &p.table.Chunks[rest]
-	if from == p.current {
-		l.set.Change(at, c.Size, c.Addr, rest)
-		return h
-	}
-	l.set.RemoveAt(at)
-	p.table.Chunks[h].ID = p.nextID // so that the rest is not merged with it
-	p.insert(rest, p.current)
+	l.set.Change(at, c.Size, c.Addr, rest)
 	return h
 }
 

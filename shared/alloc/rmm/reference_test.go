@@ -89,27 +89,27 @@ func (p *plainPool) best(s stream.ID, n int64) (b plainBlock, ok bool) {
 func (p *plainPool) allocate(s stream.ID, bytes int64) (uint64, bool) {
 	n := (bytes + 255) / 256 * 256
 	p.touch(s)
-	b, ok := p.find(s, n)
+	b, from, ok := p.find(s, n)
 	if !ok {
 		return 0, false
 	}
 	if rest := b.size - n; rest > 0 {
-		p.insert(s, plainBlock{b.addr + uint64(n), rest, false})
+		p.insert(from, plainBlock{b.addr + uint64(n), rest, false})
 		b.size = n
 	}
 	p.used[b.addr] = b
 	return b.addr, true
 }
 
-func (p *plainPool) find(s stream.ID, n int64) (plainBlock, bool) {
+func (p *plainPool) find(s stream.ID, n int64) (b plainBlock, from stream.ID, ok bool) {
 	if b, ok := p.best(s, n); ok {
-		return b, true
+		return b, s, true
 	}
 	for _, o := range p.order {
 		if o != s {
 			if b, ok := p.best(o, n); ok {
 				p.waits++
-				return b, true
+				return b, o, true
 			}
 		}
 	}
@@ -123,23 +123,23 @@ func (p *plainPool) find(s stream.ID, n int64) (plainBlock, bool) {
 		}
 		p.lists[o] = nil
 		if b, ok := p.best(s, n); ok {
-			return b, true
+			return b, s, true
 		}
 	}
 	ask := max(n, p.size)
 	if p.maximum > 0 {
 		left := p.maximum - p.size
 		if n > left {
-			return plainBlock{}, false
+			return plainBlock{}, s, false
 		}
 		ask = max(n, (left/2+255)/256*256)
 	}
 	for {
 		if b, ok := p.upstream(ask); ok {
-			return b, true
+			return b, s, true
 		}
 		if ask == n {
-			return plainBlock{}, false
+			return plainBlock{}, s, false
 		}
 		ask = max(n, (ask/2+255)/256*256)
 	}
