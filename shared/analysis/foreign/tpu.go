@@ -105,7 +105,8 @@ func xlaCompile(c *xlalog.Compile) *reading.Reading {
 		f.Bool("truncated", c.Capacity == "" || c.SparseCore == "")
 	default:
 		tpuJudge(r, c, tpuList(f, c))
-		f.Bool("truncated", c.Used == "" || c.Capacity == "" || len(c.Allocations) == 0 && r.Verdict != "request_exceeds_device")
+		whole := c.Early || c.Unexpected || r.Verdict == "request_exceeds_device" // needs no list
+		f.Bool("truncated", !whole && (c.Used == "" || c.Capacity == "" || len(c.Allocations) == 0))
 	}
 	return r
 }
@@ -194,6 +195,16 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		r.Row(what, event.FormatBytes(int64(padding)))
 	}
 	switch {
+	case c.Unexpected:
+		r.Verdict = "program_exceeds_device"
+		r.Why = "The compiler ran out of " + c.Space + ", its scratch memory, which by its own words should not be possible; it tells no figures."
+		r.Next = []string{"Report it to XLA with the program. Around it: a smaller batch, or fewer ops that can be fused into one at the instruction that it names."}
+		return
+	case c.Early && ok1 && ok2:
+		r.Verdict = "program_exceeds_device"
+		r.Why = fmt.Sprintf("The compiler gave up before planning: the program requires %s, and %s is available.", spelt(c.Used), spelt(c.Capacity))
+		r.Next = []string{"Look for an array of far too large a shape; else a smaller batch, rematerialisation, 16-bit types, or more devices."}
+		return
 	case !ok1 || !ok2:
 		r.Verdict = "undetermined_truncated"
 		r.Why = "The line with use and capacity is not in the text, or is cut."
@@ -225,7 +236,7 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 
 // spelt writes the compiler's "31.00G" as "31.00 GiB", which it means.
 func spelt(text string) string {
-	if n := len(text) - 1; n > 0 && strings.IndexByte("KMGT", text[n]) >= 0 {
+	if n := len(text) - 1; n > 0 && strings.IndexByte("KMGTPE", text[n]) >= 0 {
 		return text[:n] + " " + text[n:] + "iB"
 	}
 	return text

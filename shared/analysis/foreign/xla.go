@@ -433,6 +433,10 @@ func unitText(s string) (float64, bool) {
 		unit = 1 << 30
 	case 'T':
 		unit = 1 << 40
+	case 'P':
+		unit = 1 << 50
+	case 'E':
+		unit = 1 << 60
 	}
 	if unit > 1 {
 		t = t[:len(t)-1]

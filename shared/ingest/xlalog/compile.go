@@ -31,7 +31,7 @@ func (c *Compile) same(o *Compile) bool {
 	if c.Used != o.Used || c.Capacity != o.Capacity || c.Space != o.Space || c.Scoped != o.Scoped || (c.Refused == nil) != (o.Refused == nil) {
 		return false
 	}
-	if c.Used == "" && c.Refused == nil {
+	if c.Used == "" && c.Refused == nil && !c.Unexpected {
 		return false // nothing tells them apart
 	}
 	if c.Refused == nil {

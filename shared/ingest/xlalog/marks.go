@@ -7,7 +7,7 @@ func Marks() []string {
 		"ut of memory while trying", "ut of memory allocating", "bytes for new constant", "failed to allocate request", "bufferassignment",
 		"allocation:", "fragmentation:", "peak buffers:", "buffer 0", "buffer 1", "buffer 2", "buffer 3", "buffer 4",
 		"memory use below", "error loading program", "ran out of memory in", "that was not possible", "attempting to allocate ", "attempting to reserve ",
-		"scoped allocation", "hbm usage:", "would exceed memory", " capacity by ", " usage >=", " requirement ", "largest program alloc",
+		"scoped allocation", "hbm usage:", "would exceed memory", "enough memory. requires", " capacity by ", " usage >=", " requirement ", "largest program alloc",
 		"buffer 5", "buffer 6", "buffer 7", "buffer 8", "buffer 9",
 	}
 }

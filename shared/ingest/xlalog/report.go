@@ -74,6 +74,9 @@ type Compile struct {
 	// Capacity tells then.
 	Scoped      bool
 	Instruction string // that it is, "" when not told
+	// Early: the compiler gave up before it planned anything. Unexpected: it says
+	// that this should not be possible, and no figures.
+	Early, Unexpected bool
 	// TensorCore and SparseCore are what each of them uses, where the message
 	// tells them apart; Used is empty then.
 	TensorCore, SparseCore string

@@ -26,7 +26,7 @@ const (
 func tpuFailure(s string) bool {
 	for _, w := range []string{
 		"Ran out of memory in memory", "That was not possible. There are ", "Scoped allocation with size ",
-		"TensorCore Hbm usage:", ") would exceed memory (size=",
+		"TensorCore Hbm usage:", ") would exceed memory (size=", "unlikely to have enough memory. Requires ",
 	} {
 		if strings.Contains(s, w) {
 			return true
@@ -154,6 +154,14 @@ func sentence(num int, s string) (c *Compile, whole bool) {
 		c.SparseCore = size(strings.TrimPrefix(after(s, "SparseCore Hbm usage"), ":"))
 		c.Capacity = size(after(s, "exceeding available bytes:"))
 		return c, c.Capacity != ""
+	case strings.Contains(s, "unlikely to have enough memory. Requires "):
+		c.Early = true
+		c.Used = size(after(s, "memory. Requires "))
+		c.Capacity = size(after(s, ", has "))
+		return c, c.Used != "" && c.Capacity != ""
+	case strings.Contains(s, "It should not be possible to run out of ") && !strings.Contains(s, "Used "):
+		c.Unexpected = true // the compiler's own, without figures
+		return c, c.Space != ""
 	case strings.Contains(s, ") would exceed memory (size="):
 		c.Used = size(after(s, "Allocation (size="))
 		c.Capacity = size(after(s, "exceed memory (size="))
