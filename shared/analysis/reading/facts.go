@@ -6,9 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Facts are named values in a fixed order. What adds one is not inlined: hundreds
-// of places do, and each would carry a copy of the search and the append, which
-// made a twelfth of the browser's reader.
+// Facts are named values in a fixed order.
 type Facts []Fact
 
 // Fact is one of them.
@@ -48,8 +46,6 @@ type Value struct {
 func Null() Value { return Value{} }
 
 // Int is a whole number.
-//
-//go:noinline
 func Int(n int64) Value { return Value{Kind: IntKind, Int: n} }
 
 // Uint is a whole number that may pass 63 bits.
@@ -69,8 +65,6 @@ func Float(f float64) Value {
 }
 
 // Text is a string; the empty one is null.
-//
-//go:noinline
 func Text(s string) Value {
 	if s == "" {
 		return Null()
@@ -85,8 +79,6 @@ func Bool(b bool) Value { return Value{Kind: BoolKind, Bool: b} }
 func List(v ...Value) Value { return Value{Kind: ListKind, List: v} }
 
 // Object is a value made of facts.
-//
-//go:noinline
 func Object(f Facts) Value { return Value{Kind: ObjectKind, Object: f} }
 
 // Get returns the value of that name and whether it is there.
@@ -100,8 +92,6 @@ func (f Facts) Get(name string) (Value, bool) {
 }
 
 // Set adds a value, or replaces the one of that name.
-//
-//go:noinline
 func (f *Facts) Set(name string, v Value) {
 	for i := range *f {
 		if (*f)[i].Name == name {
@@ -113,18 +103,12 @@ func (f *Facts) Set(name string, v Value) {
 }
 
 // Null adds a fact that the input does not tell.
-//
-//go:noinline
 func (f *Facts) Null(name string) { f.Set(name, Null()) }
 
 // Int adds a whole number.
-//
-//go:noinline
 func (f *Facts) Int(name string, n int64) { f.Set(name, Int(n)) }
 
 // IntIf adds a whole number, or null when it is not known.
-//
-//go:noinline
 func (f *Facts) IntIf(name string, n int64, known bool) {
 	if !known {
 		f.Null(name)
@@ -134,13 +118,9 @@ func (f *Facts) IntIf(name string, n int64, known bool) {
 }
 
 // Float adds a number.
-//
-//go:noinline
 func (f *Facts) Float(name string, x float64) { f.Set(name, Float(x)) }
 
 // FloatIf adds a number, or null when it is not known.
-//
-//go:noinline
 func (f *Facts) FloatIf(name string, x float64, known bool) {
 	if !known {
 		f.Null(name)
@@ -150,13 +130,9 @@ func (f *Facts) FloatIf(name string, x float64, known bool) {
 }
 
 // Text adds a string, or null for the empty one.
-//
-//go:noinline
 func (f *Facts) Text(name, s string) { f.Set(name, Text(s)) }
 
 // Bool adds a yes or no.
-//
-//go:noinline
 func (f *Facts) Bool(name string, b bool) { f.Set(name, Bool(b)) }
 
 // Texts adds a list of strings, or null when there are none.
