@@ -313,7 +313,15 @@ func TestEveryRecordedRowWithExpandableSegmentsIsReproduced(t *testing.T) {
 
 // TestTheKeptRowsAreReproduced is for machines that have only the repository.
 func TestTheKeptRowsAreReproduced(t *testing.T) {
-	const dir = "testdata/golden"
+	checkKept(t, "testdata/golden")
+}
+
+// TestTheRowsOfUnusualSettingsAreReproduced holds what PyTorch 2.11 itself
+// answered under settings that the recorded traces above leave alone.
+func TestTheRowsOfUnusualSettingsAreReproduced(t *testing.T) { checkKept(t, "testdata/unusual") }
+
+func checkKept(t *testing.T, dir string) {
+	t.Helper()
 	cases := loadCases(t, dir)
 	for _, list := range [][]goldenCase{cases.Cases, cases.ExpandableCases} {
 		for i := range list {
