@@ -396,6 +396,12 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00:000000,allocate,0x7f,256,0x0\n"), 7)
 	f.Add([]byte("\x80\x02]}(U\x06actionU\x05allocU\x04addrK\x01U\x04sizeK\x02ua."), 1)
 	f.Add([]byte("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"), 3)
+	var kept bytes.Buffer
+	w := timeline.NewWriter(&kept, timeline.Options{})
+	if err := errors.Join(w.WriteReadings([]byte(`{"input_kind":"rmm-log","moments":true,"readings":[{"kind":"rmm-log","rows":[["a","b"]],"held":[{"bytes":3}]}]}`)), w.Close()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(kept.Bytes(), 9)
 	f.Fuzz(func(t *testing.T, file []byte, size int) {
 		var s Session
 		size = 1 + max(0, size)%4096

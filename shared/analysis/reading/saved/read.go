@@ -130,7 +130,7 @@ func number(s string) reading.Value {
 
 // plain is a text without what could steer a terminal.
 func plain(s string) string {
-	steers := func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f }
+	steers := func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c >= 0x7f && c < 0xa0 }
 	if strings.IndexFunc(s, steers) < 0 {
 		return s
 	}

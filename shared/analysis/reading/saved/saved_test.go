@@ -111,8 +111,8 @@ func TestParseBelievesNothing(t *testing.T) {
 			t.Errorf("%.40q becomes %+v", bad, got)
 		}
 	}
-	got, err := saved.Parse([]byte(`{"new":{"a":[1]},"input_kind":7,"readings":[3,{"kind":"a","later":true,"rows":[["a"],["b","c\u001b[31m"],5],"line":"x"}]}`))
-	if err != nil || got.Kind != "" || len(got.List) != 1 || got.List[0].Kind != "a" || !reflect.DeepEqual(got.List[0].Rows, []reading.Row{{Label: "b", Value: "c[31m"}}) {
+	got, err := saved.Parse([]byte(`{"new":{"a":[1]},"input_kind":7,"readings":[3,{"kind":"a","later":true,"rows":[["a"],["b","c\u001b[31m\u009b2J"],5],"line":"x"}]}`))
+	if err != nil || got.Kind != "" || len(got.List) != 1 || got.List[0].Kind != "a" || !reflect.DeepEqual(got.List[0].Rows, []reading.Row{{Label: "b", Value: "c[31m2J"}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
