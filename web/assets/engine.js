@@ -53,7 +53,7 @@ export class Engine extends EventTarget {
         }
         if (msg.unasked) break; // the worker follows a run by itself
         const d = this.#drawing.get(msg.name);
-        const next = d?.next ?? (msg.more ? d?.wish : null);
+        const next = d?.next ?? (msg.more && !msg.follow ? d?.wish : null);
         this.#drawing.delete(msg.name);
         if (next) this.draw(next);
         break;

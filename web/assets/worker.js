@@ -57,11 +57,13 @@ function grown(force, pause = grownPause) {
 
 // Lanes that follow a run are painted here as soon as there is more of it, once
 // a frame, and not by way of the page: its thread may have other things to do.
-// It hears how the run stands less often.
+// It hears how the run stands less often. What a picture left for the next waits
+// for that, for every picture is work for the browser, too.
 const followPause = 100; // milliseconds
 const nextFrame = self.requestAnimationFrame?.bind(self) ?? ((f) => setTimeout(f, 16));
 let followed = null; // the page's wish for such a picture
 let following = false; // a frame is asked for
+let leftovers = 0;
 function follow() {
   if (!followed || following) return;
   following = true;
@@ -69,11 +71,17 @@ function follow() {
     following = false;
     if (!m || !followed) return;
     try {
-      if (paint(followed, true)) follow();
+      later(paint(followed, true));
     } catch (e) {
       post({ t: "failed", name: followed.name, command: "draw", error: e.message });
     }
   });
+}
+
+// later goes on with a followed picture, unless more of the run comes first.
+function later(more) {
+  clearTimeout(leftovers);
+  if (more) leftovers = setTimeout(follow, followPause);
 }
 
 // paint draws one picture and puts only what changed on its canvas. It reports
@@ -140,7 +148,8 @@ const commands = {
 
   draw(wish) {
     if (wish.name === "main") followed = wish.follow ? wish : null;
-    paint(wish);
+    const more = paint(wish);
+    if (wish.follow) later(more); // the page goes on with any other
   },
 
   ask({ id, command }) {
