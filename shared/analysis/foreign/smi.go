@@ -206,6 +206,8 @@ func smiGPUs(f *reading.Facts, s *smilog.Screen) {
 	f.Set("gpus", list)
 }
 
+var instanceNames = [...]string{"gpu", "gi", "ci", "mig_device", "used_mib", "total_mib", "free_mib"}
+
 // smiInstances lists the parts that devices are split into.
 func smiInstances(f *reading.Facts, s *smilog.Screen) {
 	if len(s.MIG) == 0 {
@@ -216,13 +218,9 @@ func smiInstances(f *reading.Facts, s *smilog.Screen) {
 	for i := range s.MIG {
 		m := &s.MIG[i]
 		var o reading.Facts
-		o.Int("gpu", m.GPU)
-		o.Int("gi", m.GI)
-		o.Int("ci", m.CI)
-		o.Int("mig_device", m.Device)
-		o.Int("used_mib", m.Used)
-		o.Int("total_mib", m.Total)
-		o.Int("free_mib", max(0, m.Total-m.Used))
+		for k, n := range [...]int64{m.GPU, m.GI, m.CI, m.Device, m.Used, m.Total, max(0, m.Total-m.Used)} {
+			o.Int(instanceNames[k], n)
+		}
 		list.List = append(list.List, reading.Object(o))
 	}
 	f.Set("mig_devices", list)
@@ -313,18 +311,21 @@ func oneTable(s *smilog.Screen, t *smiSums, accounted bool) string {
 }
 
 func smiRows(r *reading.Reading, s *smilog.Screen) {
+	row := func(name string, used, total int64) {
+		switch {
+		case used >= 0 && total >= 0:
+			r.Row(name, fmt.Sprintf("%d of %d MiB", used, total))
+		case used >= 0:
+			r.Row(name, fmt.Sprintf("%d MiB", used))
+		}
+	}
 	for i := range min(len(s.GPUs), 8) {
 		g := &s.GPUs[i]
-		switch {
-		case g.Used >= 0 && g.Total >= 0:
-			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d of %d MiB", g.Used, g.Total))
-		case g.Used >= 0:
-			r.Row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), fmt.Sprintf("%d MiB", g.Used))
-		}
+		row(fmt.Sprintf("GPU %d %s", g.Index, g.Name), g.Used, g.Total)
 	}
 	for i := range min(len(s.MIG), 8) {
 		m := &s.MIG[i]
-		r.Row(fmt.Sprintf("instance %d of GPU %d", m.Device, m.GPU), fmt.Sprintf("%d of %d MiB", m.Used, m.Total))
+		row(fmt.Sprintf("instance %d of GPU %d", m.Device, m.GPU), m.Used, m.Total)
 	}
 }
 

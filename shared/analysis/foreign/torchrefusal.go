@@ -1,8 +1,6 @@
 package foreign
 
 import (
-	"fmt"
-
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
@@ -26,16 +24,14 @@ func torchRefusal(x *torchlog.Refusal) *reading.Reading {
 		size(f, name, figure{})
 	}
 	f.Bool("truncated", false)
-	switch {
-	case x.By == "NCCL" && x.Bytes >= 0:
-		r.Why = fmt.Sprintf("NCCL asked the driver for %s beside PyTorch's pool, for its buffers, and was refused. What the device had free is not in the text.", event.FormatBytes(x.Bytes))
-	case x.By == "NCCL":
-		r.Why = "NCCL asked the driver for memory beside PyTorch's pool, and was refused. Neither the request nor the state of the memory is in the text."
-	default:
-		r.Why = "The driver refused memory. Neither the request nor the state of the memory is in the text."
-	}
+	r.Why = "The driver refused memory. Neither the request nor the state of the memory is in the text."
 	r.Next = []string{"See what holds the card (nvidia-smi); such an error at the start of a program means that the card was full already."}
 	if x.By == "NCCL" {
+		amount := "memory"
+		if x.Bytes >= 0 {
+			amount = event.FormatBytes(x.Bytes)
+		}
+		r.Why = "NCCL asked the driver for " + amount + " beside PyTorch's pool, for its buffers, and was refused. What the device had free is not in the text."
 		r.Next = []string{"Leave some of the card to NCCL: a smaller share for the pool, fewer channels (NCCL_MAX_NCHANNELS), and only one process on each card."}
 	}
 	return r

@@ -55,60 +55,50 @@ func (p *Parser) fullLine(num int, s string) bool {
 
 func (p *Parser) fullValue(key, value string) {
 	f, s := p.full, p.csv
-	switch key {
-	case "Driver Version":
-		s.Driver = value
-	case "CUDA Version":
-		s.CUDA = value
-	case "Timestamp":
-		s.Time = value
-	}
-	g := f.gpu
-	if g == nil {
-		return
-	}
-	switch key {
-	case "Product Name":
-		g.Name = value
-	case "GPU UUID":
-		g.UUID = value
-	case "Processes":
-		s.HasTable = true
-		f.section = key
-	case "Process ID":
+	switch g := f.gpu; {
+	case g == nil:
+		put(key, value, words{"Driver Version", &s.Driver}, words{"CUDA Version", &s.CUDA}, words{"Timestamp", &s.Time})
+	case key == "Processes":
+		s.HasTable, f.section = true, key
+	case key == "Process ID":
 		p.endProcess()
 		s.HasTable = true
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			f.process = &Process{GPU: g.Index, PID: n, Used: -1}
 		}
-	case "Type":
-		if f.process != nil {
-			f.process.Type = value
+	case f.process != nil:
+		x := f.process
+		if put(key, value, words{"Type", &x.Type}, words{"Name", &x.Name}); key == "Used GPU Memory" {
+			x.Used = mib(value)
 		}
-	case "Name":
-		if f.process != nil {
-			f.process.Name = value
-		}
-	case "Used GPU Memory":
-		if f.process != nil {
-			f.process.Used = mib(value)
-		}
-	}
-	switch {
 	case f.section == "FB Memory Usage" && !f.deep:
-		switch key {
-		case "Total":
-			g.Total = mib(value)
-		case "Reserved":
-			g.Reserved = mib(value)
-		case "Used":
-			g.Used = mib(value)
-			g.First, g.Peak = g.Used, g.Used
-		case "Free":
-			g.Free = mib(value)
+		for _, to := range []struct {
+			key string
+			at  *int64
+		}{{"Total", &g.Total}, {"Reserved", &g.Reserved}, {"Used", &g.Used}, {"Free", &g.Free}} {
+			if key == to.key {
+				*to.at = mib(value)
+			}
 		}
+		g.First, g.Peak = g.Used, g.Used
 	case f.section == "Utilization" && !f.deep && key == "Gpu":
 		g.Util = mib(strings.TrimSpace(strings.TrimSuffix(value, "%")))
+	default:
+		put(key, value, words{"Product Name", &g.Name}, words{"GPU UUID", &g.UUID})
+	}
+}
+
+// words are where the value of a key goes.
+type words struct {
+	key string
+	at  *string
+}
+
+func put(key, value string, to ...words) {
+	for _, w := range to {
+		if w.key == key {
+			*w.at = value
+		}
 	}
 }
 
