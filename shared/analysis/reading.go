@@ -130,6 +130,14 @@ func (r *Reading) DominantShare() (float64, bool) {
 	return float64(b.N) / float64(r.InUse.N), true
 }
 
+// Packed is what could be had if everything in use were moved together: what is
+// free in the pool, and what the limit and the driver would still give.
+func (r *Reading) Packed() amount {
+	a := r.Decision.AfterCompaction
+	a.N = max(0, a.N)
+	return a
+}
+
 // Shortfall is what a perfectly compacted pool would still lack.
 func (r *Reading) Shortfall() amount { return r.Decision.Missing }
 

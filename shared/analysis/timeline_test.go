@@ -124,6 +124,9 @@ func TestRegionsThatLittleKeepsHaveTheirHolder(t *testing.T) {
 		event.Event{Kind: event.Alloc, Address: 0x100a, Size: 20, Requested: 20, Op: strs.ID("kernel")},
 		event.Event{Kind: event.OutOfMemory, Size: 180, Requested: 180, Text: strs.ID("r 100 100\nu 100 90 90\nf 15a 10 0\nr 1000 200\nu 1000 10 10\nu 100a 20 20\nf 101e 170 0\n")},
 	)
+	if r := s.Failures[0].Reading; r.Packed().N != 180 || r.Shortfall().N != 0 || r.LargestFree.N != 170 {
+		t.Errorf("packed %+v, short %+v, largest %+v", r.Packed(), r.Shortfall(), r.LargestFree)
+	}
 	p := s.Failures[0].Pins
 	if len(p) != 2 || p[0].Address != 0x1000 || p[0].Idle != 170 || p[0].Live != 30 || p[0].Blocks != 2 || p[0].Holder != "kernel" || p[1].Holder != "batch" {
 		t.Errorf("%+v", p)

@@ -116,6 +116,7 @@ func (r *Reading) holeValues(v *Values) {
 	} else {
 		v.null("fragmentation")
 	}
+	v.amount("room_if_perfectly_compact_bytes", r.Packed())
 	v.amount("shortfall_if_perfectly_compact_bytes", r.Shortfall())
 	if r.LargestFreeFieldZero {
 		v.boolean("stats_largest_free_block_is_zero_by_design", true)
