@@ -369,7 +369,7 @@ func (d *Decoder) some(into []event.Event, n int) ([]event.Event, error) {
 		e := &events[i]
 		coding := hd.coding
 		if coding&codedTime != 0 {
-			// One byte or two, without a branch: see Encoder.putTime.
+			// One byte or two, without a branch: see Encoder.Append.
 			if n := timeAt; n+1 < len(times) && times[n]&times[n+1] < 0x80 {
 				more := uint64(times[n] >> 7)
 				time += int64(uint64(times[n]&0x7f) | uint64(times[n+1])&-more<<7)
@@ -451,7 +451,7 @@ func (d *Decoder) some(into []event.Event, n int) ([]event.Event, error) {
 			p.place[placeSlot(address)] = address
 			last.address, last.size = address, size
 			e.Address, e.Size = address, size
-		default: // mirrors Encoder.plain
+		default: // mirrors Encoder.Append
 			last := &p.last[e.Kind]
 			op, tensor := last.op, last.tensor
 			if uint32(coding&(codedOp|codedTensor))|uint32(op|tensor) != 0 {

@@ -66,20 +66,6 @@ func (c *column) put(v uint64) {
 	c.putLong(v)
 }
 
-// putTime is put for numbers of which one byte and two are as likely: those are
-// written without a branch, as which of them comes is hard to foresee.
-func (c *column) putTime(v uint64) {
-	if v >= 1<<14 {
-		c.putLong(v)
-		return
-	}
-	more := (0x7f - v) >> 63
-	b := c.b[c.n : c.n+2]
-	b[0] = byte(v) | byte(more<<7)
-	b[1] = byte(v >> 7)
-	c.n += 1 + int(more)
-}
-
 func (c *column) putLong(v uint64) {
 	b, n := c.b, c.n
 	for v >= 0x80 {
@@ -121,7 +107,7 @@ func NewEncoder(strings *event.Strings, opts Options) *Encoder {
 	}
 	e := &Encoder{strings: strings, opts: opts, first: opts.First, sent: max(1, opts.StringsSent)}
 	for i, w := range width {
-		e.col[i].b = make([]byte, w*opts.Events+1) // putTime may touch one byte more
+		e.col[i].b = make([]byte, w*opts.Events+1) // Append may touch one byte more of times
 	}
 	e.heads = make([]headKey, 0, 256)
 	e.live.ring = make([]liveBlock, opts.Events)
@@ -167,13 +153,27 @@ func (e *Encoder) Append(ev *event.Event) (full bool) {
 		e.firstTime = ev.Time
 		e.p.time = ev.Time
 	}
+	// What nearly all events need is done in this one function, for calls cost
+	// more than the work, above all in WebAssembly.
+	p := &e.p
 	var coding uint16
-	if d := ev.Time - e.p.time; d != 0 {
-		e.col[colTime].putTime(uint64(d))
-		coding |= codedTime
-		e.p.time = ev.Time
+	if d := ev.Time - p.time; d != 0 {
+		p.time = ev.Time
+		coding = codedTime
+		c := &e.col[colTime]
+		if v := uint64(d); v < 1<<14 {
+			// One byte and two are as likely: they are written without a branch, as
+			// which of them comes is hard to foresee.
+			more := (0x7f - v) >> 63
+			b := c.b[c.n : c.n+2]
+			b[0] = byte(v) | byte(more<<7)
+			b[1] = byte(v >> 7)
+			c.n += 1 + int(more)
+		} else {
+			c.putLong(v)
+		}
 	}
-	if uint32(ev.Step^e.p.step)|uint32(ev.Text) != 0 {
+	if uint32(ev.Step^p.step)|uint32(ev.Text) != 0 {
 		coding |= e.stepAndText(ev)
 	}
 	model := modelOf[ev.Kind]
@@ -182,12 +182,51 @@ func (e *Encoder) Append(ev *event.Event) (full bool) {
 		coding |= e.alloc(ev)
 	case modelFree:
 		coding |= e.free(ev)
-	default:
-		coding |= e.plain(ev)
+	default: // predicts from the last event of the same kind
+		last := &p.last[ev.Kind]
+		if op := last.op; ev.Op|op != 0 {
+			if op != 0 && uint32(ev.Op-op) == p.after[successor(ev.Kind, saltOp, uint32(op))] {
+				last.op = ev.Op // as predicted
+			} else {
+				coding |= e.op(ev, last)
+			}
+		}
+		if ev.Tensor|last.tensor != 0 {
+			coding |= e.tensor(ev.Kind, ev.Tensor, &last.tensor)
+		}
+		if ev.ID|last.id != 0 {
+			if want := nextID(last.id); ev.ID != want {
+				e.col[colID].put(zigzag(int64(ev.ID - want)))
+				coding |= codedID
+			}
+			last.id = ev.ID
+		}
+		if ev.Kind == event.OpBegin {
+			p.running = ev.Op
+		}
+		if (ev.Address^last.address)|uint64(ev.Size^last.size)|uint64(ev.Requested^last.requested) != 0 {
+			coding |= e.plainSizes(ev, last)
+		}
 	}
-	e.head(ev, model, coding)
+	// The head, in the order of the struct, so that the compiler joins the loads.
+	ka := uint64(uint32(ev.Kind)|uint32(ev.Category)<<8|uint32(ev.Stream)<<16|uint32(ev.Cause)<<24) |
+		uint64(ev.Flags)<<32 | uint64(model)<<40 | uint64(coding)<<48
+	kb := uint64(uint32(ev.Device)|uint32(ev.Peer)<<16) | uint64(ev.Allocator)<<32
+	s := &e.lookup[((ka^ka>>29)*0x9E3779B97F4A7C15+kb*0xC2B2AE3D27D4EB4F)>>(64-headBits)]
+	if s.key.a != ka || s.key.b != kb || s.row == 0 {
+		e.newHead(s, headKey{ka, kb})
+	}
+	e.col[colHead].put(uint64(s.row - 1))
 	e.count++
 	return e.count == e.opts.Events || e.count&sizeEvery == 0 && e.Size() >= e.opts.Bytes
+}
+
+// newHead adds a row to the table of heads. A slot taken by another head is
+// overwritten: if that one comes again it gets a second row, which costs bytes,
+// not correctness.
+func (e *Encoder) newHead(s *headSlot, key headKey) {
+	e.heads = append(e.heads, key)
+	s.key, s.row = key, int32(len(e.heads))
 }
 
 // stepAndText codes what seldom changes.
@@ -200,50 +239,6 @@ func (e *Encoder) stepAndText(ev *event.Event) (coding uint16) {
 	if ev.Text != 0 {
 		e.col[colText].put(uint64(ev.Text))
 		coding |= codedText
-	}
-	return coding
-}
-
-// head finds or makes the event's row in the table of heads.
-func (e *Encoder) head(ev *event.Event, model uint8, coding uint16) {
-	key := headKey{
-		// In the order of the struct, so that the compiler joins the loads.
-		a: uint64(uint32(ev.Kind)|uint32(ev.Category)<<8|uint32(ev.Stream)<<16|uint32(ev.Cause)<<24) |
-			uint64(ev.Flags)<<32 | uint64(model)<<40 | uint64(coding)<<48,
-		b: uint64(uint32(ev.Device)|uint32(ev.Peer)<<16) | uint64(ev.Allocator)<<32,
-	}
-	s := &e.lookup[((key.a^key.a>>29)*0x9E3779B97F4A7C15+key.b*0xC2B2AE3D27D4EB4F)>>(64-headBits)]
-	if s.key != key || s.row == 0 {
-		// A slot taken by another head is overwritten: if that one comes
-		// again it gets a second row, which costs bytes, not correctness.
-		e.heads = append(e.heads, key)
-		s.key, s.row = key, int32(len(e.heads))
-	}
-	e.col[colHead].put(uint64(s.row - 1))
-}
-
-// plain predicts from the last event of the same kind.
-func (e *Encoder) plain(ev *event.Event) (coding uint16) {
-	p := &e.p
-	last := &p.last[ev.Kind]
-	if ev.Op|last.op != 0 {
-		coding = e.op(ev, last)
-	}
-	if ev.Tensor|last.tensor != 0 {
-		coding |= e.tensor(ev.Kind, ev.Tensor, &last.tensor)
-	}
-	if ev.ID|last.id != 0 {
-		if want := nextID(last.id); ev.ID != want {
-			e.col[colID].put(zigzag(int64(ev.ID - want)))
-			coding |= codedID
-		}
-		last.id = ev.ID
-	}
-	if ev.Kind == event.OpBegin {
-		p.running = ev.Op
-	}
-	if (ev.Address^last.address)|uint64(ev.Size^last.size)|uint64(ev.Requested^last.requested) != 0 {
-		coding |= e.plainSizes(ev, last)
 	}
 	return coding
 }
@@ -323,7 +318,11 @@ func (e *Encoder) difference(a, near uint64) uint16 {
 // alloc predicts from the allocation before of the same tensor.
 func (e *Encoder) alloc(ev *event.Event) (coding uint16) {
 	p := &e.p
-	coding = e.tensor(event.Alloc, ev.Tensor, &p.lastTensor)
+	if last := p.lastTensor; last != 0 && uint32(ev.Tensor-last) == p.after[successor(event.Alloc, saltTensor, uint32(last))] {
+		p.lastTensor = ev.Tensor // as predicted
+	} else {
+		coding = e.tensor(event.Alloc, ev.Tensor, &p.lastTensor)
+	}
 	if ev.Op != p.running {
 		e.col[colOp].put(zigzag(int64(int32(ev.Op - p.running))))
 		coding |= codedOp

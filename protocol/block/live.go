@@ -53,11 +53,13 @@ func (t *liveTable) add(e *event.Event) {
 // the last one, 0 means not known.
 func (t *liveTable) find(e *event.Event) int {
 	pair := t.slots[liveIndex(e):][:2]
-	for i := range pair {
-		if n := pair[i] - t.base; n < t.n && t.ring[n].address == e.Address {
-			pair[i] = 0
-			return int(t.n - n)
-		}
+	if n := pair[0] - t.base; n < t.n && t.ring[n].address == e.Address {
+		pair[0] = 0
+		return int(t.n - n)
+	}
+	if n := pair[1] - t.base; n < t.n && t.ring[n].address == e.Address {
+		pair[1] = 0
+		return int(t.n - n)
 	}
 	return 0
 }
