@@ -53,6 +53,7 @@ type Band struct {
 type Bands struct {
 	pool *Pool
 	ids  []int32 // that are in any of the stacks, by age
+	room []int32 // to sort in
 	next int     // of them, the first that was not born yet
 	born int     // its birth
 	at   int     // the instant: points before it
@@ -85,8 +86,41 @@ func (s *Bands) Begin(p *Pool, w Window, d Detail, meant func(alloc int) bool) {
 			take(*list.at(i))
 		}
 	}
-	slices.Sort(s.ids)
+	s.sort()
 	s.head()
+}
+
+// sort puts the blocks in the order of age. There may be thousands in each
+// frame, so that they are dealt out by eleven bits at a time, as often as they
+// differ.
+func (s *Bands) sort() {
+	if len(s.ids) < 200 {
+		slices.Sort(s.ids)
+		return
+	}
+	low, high := slices.Min(s.ids), slices.Max(s.ids)
+	if cap(s.room) < len(s.ids) {
+		s.room = make([]int32, cap(s.ids))
+	}
+	from, to := s.ids, s.room[:len(s.ids)]
+	const deal = 11
+	for shift := 0; (high-low)>>shift > 0; shift += deal {
+		var place [1 << deal]int32
+		for _, id := range from {
+			place[(id-low)>>shift&(1<<deal-1)]++
+		}
+		at := int32(0)
+		for i, n := range place {
+			place[i], at = at, at+n
+		}
+		for _, id := range from {
+			k := &place[(id-low)>>shift&(1<<deal-1)]
+			to[*k] = id
+			*k++
+		}
+		from, to = to, from
+	}
+	s.ids, s.room = from, to
 }
 
 // head finds the birth of the next block.

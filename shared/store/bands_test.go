@@ -145,3 +145,20 @@ func TestSmallBlocksAreNotListed(t *testing.T) {
 		t.Errorf("%d of 20000 blocks of a two-millionth of the peak are listed", n)
 	}
 }
+
+func TestBandsAreSortedHoweverMany(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var s Bands
+	for _, n := range []int{0, 1, 199, 200, 3000, 3000, 500} {
+		for _, span := range []int32{1, 2000, 2049, 1 << 22, 1<<31 - 1} {
+			s.ids = s.ids[:0]
+			for range n {
+				s.ids = append(s.ids, rnd.Int32N(span))
+			}
+			want := slices.Sorted(slices.Values(s.ids))
+			if s.sort(); !slices.Equal(s.ids, want) {
+				t.Fatalf("%d blocks below %d are out of order", n, span)
+			}
+		}
+	}
+}
