@@ -111,7 +111,7 @@ func (s *Session) bandHit(begin func(string) *lines, tl *store.Timeline, h *draw
 			if s.slots[Current].origin != "log" {
 				l.add("age", clock(max(0, h.Time-p.Alloc(h.Index).Birth)))
 			}
-			l.add("all "+p.CategoryName(h.Category), holds)
+			l.add(kindWord(h.Category)+" holds", holds)
 		}
 		return l
 	}
@@ -121,6 +121,14 @@ func (s *Session) bandHit(begin func(string) *lines, tl *store.Timeline, h *draw
 		l.add("here", size(h.Rest)+" in "+itoa(int64(h.Merged))+" blocks, too thin or too short-lived to tell apart")
 	}
 	return l
+}
+
+// kindWord is what a category is: groups are by who asked.
+func kindWord(c event.Category) string {
+	if c != c.Plain() {
+		return "group"
+	}
+	return "category"
 }
 
 func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *draw.Hit) *lines {

@@ -41,7 +41,7 @@ func TestAStackTellsTheBlockUnderThePointer(t *testing.T) {
 			case h.Index >= 0:
 				a := p.Alloc(h.Index)
 				if hit["title"] != sl.tl.Text(a.Tensor) || said["size"] != size(a.Size) || said["op"] != sl.tl.Text(a.Op) || said["address"] != address(a.Address) ||
-					said["age"] != clock(h.Time-a.Birth) || said["lives"] == "" || said["all "+class] != size(p.In(h.Moment).ByCategory[h.Category]) {
+					said["age"] != clock(h.Time-a.Birth) || said["lives"] == "" || said[kindWord(h.Category)+" holds"] != size(p.In(h.Moment).ByCategory[h.Category]) {
 					t.Fatalf("(%d,%d) is %q, %v; want block %+v of %s", x, y, hit["title"], said, a, class)
 				}
 				blocks++
