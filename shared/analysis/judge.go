@@ -244,7 +244,15 @@ func (r *Reading) undecided(f *facts) Verdict {
 // request. The allocator asks for one only within its limit, so that the limit
 // allowed it.
 func (r *Reading) refusedWhole(f *facts) bool {
-	return f.refused && f.request.known && !f.limit.known && slices.Max(r.Refusals) >= f.request.hi
+	if !f.refused || !f.request.known || f.limit.known {
+		return false
+	}
+	for _, n := range r.Refusals {
+		if n >= f.request.hi {
+			return true
+		}
+	}
+	return false
 }
 
 // asyncPool judges the stream-ordered allocator's text: what is neither in use

@@ -19,22 +19,22 @@ func tpuRows(r *reading.Reading, pairs ...string) {
 // tpuRequest tells what the runtime was asked for and what it had, and what an
 // instruction or the kinds of cores take; null where the text is of another sort.
 func tpuRequest(f *reading.Facts, c *xlalog.Compile) {
-	f.Text("instruction", c.Instruction)
-	f.Text("tensor_core_text", c.TensorCore)
-	f.Text("sparse_core_text", c.SparseCore)
 	q := c.Refused
 	if q == nil {
 		q = &xlalog.Refusal{Bytes: -1, InUseBytes: -1}
 	}
-	f.Text("requested_text", q.Requested)
+	texts(f, "instruction", c.Instruction, "tensor_core_text", c.TensorCore, "sparse_core_text", c.SparseCore,
+		"requested_text", q.Requested, "free_text", q.Free, "reservable_text", q.Reservable, "largest_free_text", q.Largest,
+		"in_use_text", q.InUse, "device", q.Device, "executable", q.Program)
 	f.IntIf("requested_bytes", q.Bytes, q.Bytes >= 0)
-	f.Text("free_text", q.Free)
-	f.Text("reservable_text", q.Reservable)
-	f.Text("largest_free_text", q.Largest)
-	f.Text("in_use_text", q.InUse)
 	f.IntIf("in_use_bytes", q.InUseBytes, q.InUseBytes >= 0)
-	f.Text("device", q.Device)
-	f.Text("executable", q.Program)
+}
+
+// texts adds facts: name, text, name, text.
+func texts(f *reading.Facts, pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		f.Text(pairs[i], pairs[i+1])
+	}
 }
 
 // tpuRefused judges a request of the runtime. The figures are rounded, so what

@@ -164,15 +164,10 @@ func rematFacts(f *reading.Facts, m *xlalog.Remat) {
 	if m == nil {
 		m = &xlalog.Remat{TargetBytes: -1, ReducedBytes: -1, Began: -1}
 	}
-	for _, v := range []struct {
-		name, text string
-		n          int64
-	}{
-		{"remat_target", m.Target, m.TargetBytes}, {"remat_reduced_to", m.Reduced, m.ReducedBytes}, {"remat_originally", m.Original, m.Began},
-	} {
-		f.Text(v.name+"_text", v.text)
-		f.IntIf(v.name+"_bytes", v.n, v.n >= 0)
-	}
+	texts(f, "remat_target_text", m.Target, "remat_reduced_to_text", m.Reduced, "remat_originally_text", m.Original)
+	f.IntIf("remat_target_bytes", m.TargetBytes, m.TargetBytes >= 0)
+	f.IntIf("remat_reduced_to_bytes", m.ReducedBytes, m.ReducedBytes >= 0)
+	f.IntIf("remat_originally_bytes", m.Began, m.Began >= 0)
 }
 
 // xlaRemat is the compiler's warning alone.

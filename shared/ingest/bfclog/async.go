@@ -1,9 +1,6 @@
 package bfclog
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // asyncPool reads how much the driver's pool holds, which the stream-ordered
 // allocator prints after its statistics where the driver tells it.
@@ -37,16 +34,10 @@ func (p *parser) histogramRow(r record) bool {
 		return false
 	}
 	if len(d.Summary) < maxSmall {
-		at, _ := slices.BinarySearchFunc(d.Summary, n.N, func(c SizeClass, n int64) int {
-			switch {
-			case c.Size < n:
-				return -1
-			case c.Size > n:
-				return 1
-			}
-			return 0
-		})
-		d.Summary = slices.Insert(d.Summary, at, SizeClass{Count: m.N, Size: n.N})
+		d.Summary = append(d.Summary, SizeClass{Count: m.N, Size: n.N})
+		for i := len(d.Summary) - 1; i > 0 && d.Summary[i-1].Size > d.Summary[i].Size; i-- { // nearly sorted
+			d.Summary[i-1], d.Summary[i] = d.Summary[i], d.Summary[i-1]
+		}
 	}
 	return true
 }
