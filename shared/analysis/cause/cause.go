@@ -196,8 +196,9 @@ func (d *decision) notMemory() bool {
 	if !n.Known {
 		return false
 	}
+	// More than a thousand devices, to the byte: a product could overflow.
 	return n.N < 0 || n.N >= nonsense ||
-		d.total.Known && d.total.N > 0 && n.N/1000 > d.total.N
+		d.total.Known && d.total.N > 0 && (n.N-1)/1000 >= d.total.N
 }
 
 func (d *decision) exceedsDevice() bool {

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,6 +38,9 @@ func TestDecide(t *testing.T) {
 		{"negative size", with(pool, func(i *Inputs) { i.Request = Of(-4) }), event.OOMNotMemory, NoKind},
 		{"a pebibyte", with(pool, func(i *Inputs) { i.Request = Of(1 << 50) }), event.OOMNotMemory, NoKind},
 		{"a thousand devices", with(pool, func(i *Inputs) { i.Request, i.DeviceTotal = Of(1001*gib), Of(gib) }), event.OOMNotMemory, NoKind},
+		{"a thousand devices to the byte", with(pool, func(i *Inputs) { i.Request, i.DeviceTotal = Of(1000*gib), Of(gib) }), event.OOMRequestExceedsDevice, NoKind},
+		{"a thousand devices and a byte", with(pool, func(i *Inputs) { i.Request, i.DeviceTotal = Of(1000*gib+1), Of(gib) }), event.OOMNotMemory, NoKind},
+		{"a device whose thousandfold is no number", with(pool, func(i *Inputs) { i.Request, i.DeviceTotal = Of(1<<50-1), Of(math.MaxInt64) }), event.OOMLimitTooLow, NoKind},
 		{"device had room beyond the limit", with(pool, func(i *Inputs) {
 			i.Request, i.DeviceTotal, i.DriverFree = Of(400*mib), Of(8*gib), Of(6*gib)
 		}), event.OOMLimitTooLow, NoKind},
