@@ -7,7 +7,7 @@ import (
 )
 
 // Timeline is everything that a stream of events told. It is not safe for
-// concurrent use.
+// concurrent use, nor are questions alone: they finish what Append left undone.
 type Timeline struct {
 	strings *event.Strings
 	version uint64
