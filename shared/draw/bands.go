@@ -67,16 +67,43 @@ func holds(part *store.Part) func(alloc int) bool {
 // already.
 func (r *Renderer) beginBands(tl *store.Timeline, v *View, l *Lane, w store.Window, part *store.Part, buckets []store.MemoryBucket, x0, left int) {
 	r.bands.Begin(tl.Pools()[l.Pool], w, r.detail(tl, v, l), holds(part))
+	r.edges.keep = false
 	if x0 > left {
 		r.bands.Next(&buckets[x0-1-left])
 	}
+}
+
+// edges are those of the last column that was drawn: most are like the one
+// before.
+type edges struct {
+	list []edge
+	min  int64 // of the column's bucket
+	keep bool  // the next column may have the same
+}
+
+type edge struct {
+	y0, y1 int
+	color  pixel
 }
 
 // bandEdges draws the edges of the single blocks of column x, which is number i
 // of the strip, over its stack.
 func (r *Renderer) bandEdges(s scale, v *View, x, i int, b *store.MemoryBucket, of *shades) {
 	r.bands.Next(b)
-	c, sum := &r.strip, int64(0)
+	e := &r.edges
+	if !e.keep || !r.bands.Still() || e.min != b.Min {
+		r.findEdges(s, v, x, b, of)
+	}
+	for k := range e.list {
+		r.strip.column(i, e.list[k].y0, e.list[k].y1, e.list[k].color)
+	}
+}
+
+// findEdges finds the edges of column x.
+func (r *Renderer) findEdges(s scale, v *View, x int, b *store.MemoryBucket, of *shades) {
+	e := &r.edges
+	e.list, e.min, e.keep = e.list[:0], b.Min, true
+	sum := int64(0)
 	steady := int(s.y(b.Min) + 0.5)
 	for k, n := range b.ByCategory {
 		if n == 0 || v.Hide>>k&1 != 0 {
@@ -97,16 +124,16 @@ func (r *Renderer) bandEdges(s scale, v *View, x, i int, b *store.MemoryBucket, 
 			at += band.Size
 			high := s.row(at)
 			if high > end { // something of its category lies above it
+				color := full
 				if high < steady {
-					c.column(i, high, high+1, faint)
-				} else {
-					c.column(i, high, high+1, full)
+					color = faint
 				}
+				e.list = append(e.list, edge{high, high + 1, color})
 			}
 			if r.bands.Fresh(band) && v.x(r.bands.Ends(band))-x >= 4*r.dpr {
 				from := max(high, end)
-				c.column(i, from, min(steady, low), faint)
-				c.column(i, max(from, steady), low, full)
+				e.list = append(e.list, edge{from, min(steady, low), faint}, edge{max(from, steady), low, full})
+				e.keep = false
 			}
 			low = high
 		}

@@ -34,6 +34,7 @@ type Renderer struct {
 	palette  palette
 	strip    strip
 	bands    store.Bands
+	edges    edges
 	details  []detailed  // by pool
 	oneCell  bool        // each row shows a single cell
 	cells    [256]pixel  // of the palette, as an address lane needs them

@@ -186,6 +186,9 @@ func (s *Bands) At(c event.Category, height int64) (Band, bool) {
 // Fresh reports whether a block was not in the stack of the instant before.
 func (s *Bands) Fresh(b *Band) bool { return int(b.birth) >= s.was }
 
+// Still reports whether the stack is that of the instant before.
+func (s *Bands) Still() bool { return s.at == s.was }
+
 // Ends is when a block of the stack ends; Alive when it was not freed yet.
 func (s *Bands) Ends(b *Band) int64 { return s.pool.died(int(b.Alloc)) }
 
