@@ -36,7 +36,7 @@ type Options struct {
 	Torch func() (rows.Options, error)
 }
 
-// ErrOptions: a trace for the BFC allocator came with options of a table.
+// ErrOptions says that a trace for the BFC allocator came with options of a table.
 var ErrOptions = errors.New("a bfc-trace has its options in its own lines: leave limit and settings away")
 
 // Answers reads a trace ("bfc-trace 1", optionally packed with gzip) from r

@@ -151,15 +151,18 @@ Program hbm requirement 4.34G:
 	},
 	{
 		"given up early", "Compilation failure: Aborting compilation early because it's unlikely to have enough memory. Requires 3.47E, has 14.49G available.\n",
-		"xla-tpu-oom", "program_exceeds_device", map[string]string{"used_text": `"3.47E"`, "capacity_text": `"14.49G"`, "truncated": "false"},
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"used_text": `"3.47E"`, "capacity_text": `"14.49G"`, "truncated": "false"},
 	},
 	{
 		"scratch memory, without figures", "INFO:tensorflow:Error recorded from training_loop: Compilation failure: Ran out of memory in memory space vmem. It should not be possible to run out of vmem - please file a bug against XLA.\n\nLargest program allocations in vmem:\n\n  XLA label: register allocator spill slots\n  Allocation type: scoped\n",
-		"xla-tpu-oom", "program_exceeds_device", map[string]string{"memory_space": `"vmem"`, "used_text": "null", "truncated": "false"},
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"memory_space": `"vmem"`, "used_text": "null", "truncated": "false"},
 	},
 	{
 		"the scalar unit's memory", "RuntimeError: Bad StatusOr access: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space smem. Used 1.00M of 1.00M smem. Exceeded smem capacity by 1.7K.\n",
-		"xla-tpu-oom", "program_exceeds_device", map[string]string{"memory_space": `"smem"`, "exceeded_text": `"1.7K"`},
+		"xla-tpu-oom", "program_exceeds_device",
+		map[string]string{"memory_space": `"smem"`, "exceeded_text": `"1.7K"`},
 	},
 	{
 		"cut behind a label", "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n\nTotal hbm usage >=",

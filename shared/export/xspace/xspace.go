@@ -108,9 +108,10 @@ func (x *Writer) device(id event.DeviceID) *plane {
 // copied tells a copy on the plane of the accelerator that it is to or from.
 func (x *Writer) copied(b *event.Event, end int64) {
 	p, name := x.device(b.Peer), "MemcpyH2D"
-	if b.Stream == event.StreamD2H {
+	switch b.Stream {
+	case event.StreamD2H:
 		p, name = x.device(b.Device), "MemcpyD2H"
-	} else if b.Stream == event.StreamD2D {
+	case event.StreamD2D:
 		name = "MemcpyD2D"
 	}
 	if p == nil {
