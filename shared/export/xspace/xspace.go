@@ -113,6 +113,7 @@ func (x *Writer) copied(b *event.Event, end int64) {
 		p, name = x.device(b.Device), "MemcpyD2H"
 	case event.StreamD2D:
 		name = "MemcpyD2D"
+	case event.StreamH2D, event.StreamCompute: // to the peer, as above
 	}
 	if p == nil {
 		p = x.device(b.Device)
