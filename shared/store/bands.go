@@ -20,6 +20,7 @@ type Detail struct {
 // about most are left. The cost is that of a few searches, however long the
 // window.
 func (p *Pool) Detail(w Window, least int64, most int) Detail {
+	p.openBlocks() // what is too small for any picture is known by then
 	d := Detail{Least: max(least, p.lasting.least, 1)}
 	a := p.inUse.before(w.T0, 0)
 	b := p.inUse.before(w.T1, a)

@@ -140,9 +140,16 @@ func TestSmallBlocksAreNotListed(t *testing.T) {
 			event.Event{Kind: event.Alloc, Device: 1, Time: i, Address: 4096, Size: 512, Requested: 512},
 			event.Event{Kind: event.Free, Device: 1, Time: i, Address: 4096})
 	}
+	for i := range uint64(20_000) { // and stay
+		es = append(es, event.Event{Kind: event.Alloc, Device: 1, Time: 20_000, Address: i << 12, Size: 512, Requested: 512})
+	}
 	tl.Append(es)
-	if n := tl.Pools()[0].lasting.count; n > 1000 {
+	p := tl.Pools()[0]
+	if n := p.lasting.count; n > 1000 {
 		t.Errorf("%d of 20000 blocks of a two-millionth of the peak are listed", n)
+	}
+	if n := len(p.openBlocks()); n != 1 {
+		t.Errorf("%d of 20001 open blocks may be seen, want the large one", n)
 	}
 }
 

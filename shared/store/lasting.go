@@ -39,17 +39,26 @@ func (p *Pool) list(alloc int) {
 		x.starts[r] = append(x.starts[r], end)
 	}
 	x.by[r].push(int32(alloc))
-	if x.count++; x.count&255 == 0 && p.inUse.n > 0 {
-		x.least = max(x.least, p.inUse.extent(0, p.inUse.n).hi/seenShare)
+	if x.count++; x.count&255 == 0 {
+		p.raiseLeast()
 	}
 }
 
-// openBlocks are the blocks not freed yet that may be seen singly, by age.
+// raiseLeast makes the least that is listed a share of the most ever held.
+func (p *Pool) raiseLeast() {
+	if p.inUse.n > 0 {
+		p.lasting.least = max(p.lasting.least, p.inUse.extent(0, p.inUse.n).hi/seenShare)
+	}
+}
+
+// openBlocks are the blocks not freed yet that may be seen singly, by age: no
+// more than seenShare.
 func (p *Pool) openBlocks() []int32 {
 	x := &p.lasting
 	if x.openAt == p.inUse.n {
 		return x.open
 	}
+	p.raiseLeast()
 	x.open, x.openAt = x.open[:0], p.inUse.n
 	for i := range p.blocks.n {
 		// A vacant place still names the block that was there last.
