@@ -11,6 +11,7 @@ import (
 	"tideline/shared/alloc/bfc"
 	"tideline/shared/alloc/system"
 	"tideline/shared/device"
+	"tideline/shared/device/jax"
 	"tideline/shared/exec"
 )
 
@@ -32,6 +33,7 @@ type hardware struct {
 	held  []int64        // by device of the workload: what it says that others hold
 	// collect says whether pools give empty regions back under pressure.
 	collect bool
+	jax     bool      // the process is one of JAX's
 	served  []*served // by logical device; nil for the host
 }
 
@@ -44,6 +46,11 @@ func assemble(w *api.Workload, m *device.Machine) (*hardware, error) {
 	if v, ok := env("TF_ENABLE_GPU_GARBAGE_COLLECTION"); ok && v == "false" {
 		h.collect = false
 	}
+	asked, err := h.asJAX(w)
+	if err != nil {
+		return nil, err
+	}
+	w = asked
 	if err := h.find(w, m); err != nil {
 		h.release()
 		return nil, err
@@ -211,9 +218,13 @@ func (h *hardware) attach(rt *exec.Runtime, b exec.Backend) error {
 	if err != nil {
 		return err
 	}
+	host := "gpu_host_bfc"
+	if h.jax {
+		host, h.HostLimit, h.HostGrowth = jax.HostName, jax.HostLimit, true
+	}
 	err = rt.Attach(0, true, func(o alloc.Observer) (alloc.Allocator, error) {
-		return bfc.New(back(0, true, pinned), bfc.Options{Name: "gpu_host_bfc", Limit: h.HostLimit, Growth: h.HostGrowth, Observer: o, Failures: failures})
-	}, bfcFacts("gpu_host_bfc", bfc.Current, h.HostGrowth))
+		return bfc.New(back(0, true, pinned), bfc.Options{Name: host, Limit: h.HostLimit, Growth: h.HostGrowth, Observer: o, Failures: failures})
+	}, bfcFacts(host, bfc.Current, h.HostGrowth))
 	if err != nil {
 		return err
 	}

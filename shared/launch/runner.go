@@ -93,7 +93,7 @@ func Known() api.Known {
 
 // beyondFields finds what follows from the models and from how runs go.
 func beyondFields(w *api.Workload) api.Problems {
-	return slices.Concat(checkSource(w), checkExtents(w), checkAllocators(w))
+	return slices.Concat(checkSource(w), checkExtents(w), checkAllocators(w), checkJAX(w))
 }
 
 var modes = map[api.Mode]exec.Mode{api.Eager: exec.Eager, api.Graph: exec.Graph, api.Planned: exec.Planned}
