@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -227,12 +226,7 @@ func holdersByOp(d *bfclog.Dump) []Held {
 	if !named {
 		return nil
 	}
-	slices.SortStableFunc(list, func(a, b Held) int {
-		if n := cmp.Compare(b.Bytes, a.Bytes); n != 0 {
-			return n
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
+	sortHeld(list)
 	return list[:min(len(list), topHolders)]
 }
 

@@ -1,8 +1,8 @@
 package analysis
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -513,11 +513,11 @@ func (t *Timeline) holders(a, in *allocatorState) (kinds, ops []Held) {
 }
 
 func sortHeld(h []Held) {
-	slices.SortFunc(h, func(a, b Held) int {
-		if c := cmp.Compare(b.Bytes, a.Bytes); c != 0 {
-			return c
+	sort.SliceStable(h, func(i, j int) bool {
+		if h[i].Bytes != h[j].Bytes {
+			return h[i].Bytes > h[j].Bytes
 		}
-		return cmp.Compare(a.Name, b.Name)
+		return h[i].Name < h[j].Name
 	})
 }
 

@@ -2,6 +2,7 @@ package blame
 
 import (
 	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
@@ -114,7 +115,7 @@ func (t *traffic) sum(strs *event.Strings, first, last int64) *reading.Copies {
 // joined are stretches in order, those that touch as one.
 func joined(list []stretch) (out []stretch) {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b stretch) int { return order(b.from, a.from) })
+	sort.Slice(list, func(i, j int) bool { return list[i].from < list[j].from })
 	for _, s := range list {
 		if n := len(out); n > 0 && s.from <= out[n-1].to {
 			out[n-1].to = max(out[n-1].to, s.to)

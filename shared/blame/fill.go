@@ -1,7 +1,7 @@
 package blame
 
 import (
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
@@ -123,7 +123,7 @@ func (r *Recorder) some(kind string) (out []*pool) {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *pool) int { return order(a.most, b.most) })
+	sort.SliceStable(out, func(i, j int) bool { return out[i].most > out[j].most })
 	return out
 }
 

@@ -1,7 +1,7 @@
 package blame
 
 import (
-	"slices"
+	"sort"
 	"strings"
 
 	"tideline/shared/analysis/reading"
@@ -38,7 +38,7 @@ func (r *Recorder) growth(p *pool) (reading.Growth, bool) {
 	g.Released = fell / g.Repeats
 	var steady, rested []reading.Grower
 	var grown int64
-	for _, key := range slices.SortedStableFunc(slices.Values(p.order(lines)), func(a, b int32) int { return order(lines[a].rise(), lines[b].rise()) }) {
+	for _, key := range p.order(lines) {
 		l := &lines[key]
 		if !l.matters(total[n], n) {
 			continue
@@ -227,13 +227,14 @@ func (l *line) steady(n int) bool { return 5*l.falls <= n && 5*l.rises >= 3*n &&
 
 func (l *line) rested(n int) bool { return 5*l.falls <= n && 2*l.lastRise <= n }
 
-// order lists the keys whose bytes grew.
+// order lists the keys whose bytes grew, those that grew most first.
 func (p *pool) order(lines []line) (out []int32) {
 	for i := range lines {
 		if lines[i].rise() > 0 {
 			out = append(out, int32(i))
 		}
 	}
+	sort.SliceStable(out, func(i, j int) bool { return lines[out[i]].rise() > lines[out[j]].rise() })
 	return out
 }
 

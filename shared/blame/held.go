@@ -2,6 +2,7 @@ package blame
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"tideline/protocol/event"
@@ -78,7 +79,7 @@ func (r *Recorder) heldAt(p *pool, n int) reading.Held {
 		}
 		list[m].add(int32(i), u, w.stack != 0)
 	}
-	slices.SortStableFunc(list, func(a, b holder) int { return order(a.bytes, b.bytes) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].bytes > list[j].bytes })
 	for i := range list {
 		if i >= reading.MaxHolders {
 			h.More++
@@ -88,18 +89,6 @@ func (r *Recorder) heldAt(p *pool, n int) reading.Held {
 		h.Holders = append(h.Holders, r.holder(p, &list[i]))
 	}
 	return h
-}
-
-// order puts the larger first.
-func order(a, b int64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // named says whether any block has an op; where none has, blocks are told apart

@@ -2,7 +2,7 @@ package device
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 
 	"tideline/shared/alloc"
@@ -166,11 +166,11 @@ func (c *creation) gpus() error {
 			return err
 		}
 	}
-	slices.SortStableFunc(c.slots, func(x, y slot) int {
-		if x.ordinal != y.ordinal {
-			return x.ordinal - y.ordinal
+	sort.SliceStable(c.slots, func(i, j int) bool {
+		if x, y := &c.slots[i], &c.slots[j]; x.ordinal != y.ordinal {
+			return x.ordinal < y.ordinal
 		}
-		return x.at - y.at
+		return c.slots[i].at < c.slots[j].at
 	})
 	return c.number()
 }

@@ -1,8 +1,8 @@
 package fit
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -73,11 +73,12 @@ func (p *Prober) Ask(q Question, each func(*Trial) bool) (*Answer, bool) {
 		a.pairs()
 	}
 	a.out.Cut = a.ended || p.Over()
-	slices.SortStableFunc(a.out.Good, func(x, y *Trial) int {
-		if c := cmp.Compare(a.rank(x), a.rank(y)); c != 0 || a.rank(x) == 0 {
-			return c
+	sort.SliceStable(a.out.Good, func(i, j int) bool {
+		x, y := a.out.Good[i], a.out.Good[j]
+		if m, n := a.rank(x), a.rank(y); m != n || m == 0 {
+			return m < n
 		}
-		return cmp.Compare(x.NanosPerSample(), y.NanosPerSample())
+		return x.NanosPerSample() < y.NanosPerSample()
 	})
 	return a.out, true
 }
@@ -189,7 +190,7 @@ func (a *asking) pairs() {
 			list = append(list, saving{t.Changes[0], n.Peak})
 		}
 	}
-	slices.SortStableFunc(list, func(x, y saving) int { return cmp.Compare(x.need, y.need) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].need < list[j].need })
 	// Two values of one field are not two changes.
 	var top []Change
 	for _, s := range list {

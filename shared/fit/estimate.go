@@ -2,6 +2,7 @@ package fit
 
 import (
 	"slices"
+	"sort"
 
 	"tideline/protocol/api"
 	"tideline/protocol/event"
@@ -127,15 +128,7 @@ func (t *Trial) Parts() (out []Part) {
 	if t.ArenaUnused > 0 {
 		out = append(out, Part{"unused in the arena", t.ArenaUnused})
 	}
-	slices.SortStableFunc(out, func(a, b Part) int {
-		switch {
-		case a.Bytes > b.Bytes:
-			return -1
-		case a.Bytes < b.Bytes:
-			return 1
-		}
-		return 0
-	})
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
 	return out
 }
 

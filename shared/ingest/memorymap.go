@@ -2,9 +2,8 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"io"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
@@ -106,5 +105,5 @@ func (a actions) counted() bool {
 // sort puts blocks into the order in which they were taken; those of which that
 // is not known stay in front, by address.
 func (a actions) sort(blocks []event.Chunk) {
-	slices.SortStableFunc(blocks, func(x, y event.Chunk) int { return cmp.Compare(a[x.Address].count, a[y.Address].count) })
+	sort.SliceStable(blocks, func(i, j int) bool { return a[blocks[i].Address].count < a[blocks[j].Address].count })
 }

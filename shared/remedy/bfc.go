@@ -1,9 +1,9 @@
 package remedy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 
 	"tideline/protocol/event"
@@ -194,19 +194,12 @@ const (
 func (t *bestFit) ascending() []bfclog.Region {
 	regions := slices.Clone(t.d.Regions)
 	cut := func(r *bfclog.Region) bool { return r.Size&(r.Size-1) != 0 }
-	slices.SortStableFunc(regions, func(a, b bfclog.Region) int {
-		switch {
-		case cut(&a) != cut(&b):
-			if cut(&a) {
-				return 1
-			}
-			return -1
-		case a.Size < b.Size:
-			return -1
-		case a.Size > b.Size:
-			return 1
+	sort.SliceStable(regions, func(i, j int) bool {
+		a, b := &regions[i], &regions[j]
+		if cut(a) != cut(b) {
+			return cut(b)
 		}
-		return 0
+		return a.Size < b.Size
 	})
 	return regions
 }
@@ -235,7 +228,7 @@ func (t *bestFit) sequence(how layout) *sequence {
 			slices.Reverse(list)
 		}
 		if how == alone { // in the order in which they were taken, where the dump tells it
-			slices.SortStableFunc(list, func(a, b bfclog.Chunk) int { return cmp.Compare(a.Action, b.Action) })
+			sort.SliceStable(list, func(i, j int) bool { return list[i].Action < list[j].Action })
 		}
 		for _, c := range list {
 			if c.InUse {

@@ -2,6 +2,7 @@ package remedy
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"tideline/shared/analysis/reading"
@@ -57,32 +58,19 @@ func (o *Outcome) order() {
 		}
 		return n
 	}
-	slices.SortStableFunc(o.Trials, func(a, b reading.Trial) int {
-		if d := rank(&a) - rank(&b); d != 0 {
-			return d
+	sort.SliceStable(o.Trials, func(i, j int) bool {
+		a, b := &o.Trials[i], &o.Trials[j]
+		if rank(a) != rank(b) {
+			return rank(a) < rank(b)
 		}
-		if a.Serves && a.Spare != b.Spare {
-			if a.Spare > b.Spare {
-				return -1
-			}
-			return 1
-		}
-		return 0
+		return a.Serves && a.Spare > b.Spare
 	})
 	if len(o.Peaks) > 1 {
 		rest := o.Peaks
 		if rest[0].Setting == asRecorded {
 			rest = rest[1:]
 		}
-		slices.SortStableFunc(rest, func(a, b reading.Trial) int {
-			switch {
-			case a.Peak < b.Peak:
-				return -1
-			case a.Peak > b.Peak:
-				return 1
-			}
-			return 0
-		})
+		sort.SliceStable(rest, func(i, j int) bool { return rest[i].Peak < rest[j].Peak })
 	}
 }
 

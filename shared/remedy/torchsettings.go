@@ -2,7 +2,7 @@ package remedy
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/kinds"
@@ -111,15 +111,8 @@ func (t *caching) candidates() (list []candidate) {
 	async := ofKind("PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync", "async")
 	async.telling = true
 	list = append(append(list, async), others("torch", "async")...)
-	slices.SortStableFunc(list, func(a, b candidate) int { // should the budget not do for all
-		switch {
-		case a.telling && !b.telling:
-			return -1
-		case b.telling && !a.telling:
-			return 1
-		}
-		return 0
-	})
+	// Those that tell most first, should the budget not do for all.
+	sort.SliceStable(list, func(i, j int) bool { return list[i].telling && !list[j].telling })
 	return list
 }
 

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 
 	"tideline/shared/program"
 )
@@ -113,7 +113,7 @@ func (s *Swap) candidates(t *timetable, peak int, back func(program.NodeID) bool
 		x.fitness = fitness(made, use, start[peak], x.uses)
 		out = append(out, x)
 	}
-	slices.SortStableFunc(out, func(a, b trip) int { return cmp.Compare(a.fitness, b.fitness) })
+	sort.SliceStable(out, func(i, j int) bool { return cmp.Less(out[i].fitness, out[j].fitness) })
 	return out
 }
 

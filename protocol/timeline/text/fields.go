@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -126,7 +127,7 @@ var fields = sorted([]field{
 })
 
 func sorted(f []field) []field {
-	slices.SortFunc(f, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	sort.Slice(f, func(i, j int) bool { return f[i].name < f[j].name })
 	return f
 }
 

@@ -1,7 +1,6 @@
 package bfc
 
 import (
-	"slices"
 	"sort"
 	"strconv"
 
@@ -166,7 +165,7 @@ func (d *dumper) inUseBySize() {
 		}
 		counts[c.size]++
 	})
-	slices.Sort(sizes)
+	sort.SliceStable(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })
 	d.say("     Summary of in-use Chunks by size: ")
 	var total uint64
 	for _, size := range sizes {

@@ -112,7 +112,9 @@ func (a *Allocator) addRegion(addr, size uint64) {
 		c.prev = last
 		r.size += size
 	} else {
-		a.regions = slices.Insert(a.regions, i, region{addr, size, h})
+		a.regions = append(a.regions, region{})
+		copy(a.regions[i+1:], a.regions[i:])
+		a.regions[i] = region{addr, size, h}
 	}
 	a.bin(a.coalesce(h, false))
 }

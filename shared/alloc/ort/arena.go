@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/alloc"
@@ -352,12 +352,7 @@ func (a *Arena) ChunkMap() event.ChunkMap {
 		}
 		m = append(m, event.Region{Address: addr, Size: r.received, Chunks: c})
 	}
-	slices.SortFunc(m, func(x, y event.Region) int {
-		if x.Address < y.Address {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(m, func(i, j int) bool { return m[i].Address < m[j].Address })
 	return m
 }
 

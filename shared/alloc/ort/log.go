@@ -3,7 +3,7 @@ package ort
 import (
 	"fmt"
 	"math"
-	"slices"
+	"sort"
 	"strings"
 
 	"tideline/shared/alloc"
@@ -142,7 +142,7 @@ func (a *Arena) dumpChunks() {
 	for size := range counts {
 		sizes = append(sizes, size)
 	}
-	slices.Sort(sizes)
+	sort.SliceStable(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })
 	a.say("Summary of in-use chunks by size: ")
 	var total int64
 	for _, size := range sizes {

@@ -82,7 +82,9 @@ func (a *Arena) addRegion(addr uint64, size int64) {
 		return 1
 	})
 	// Upstream numbers regions by the count of extensions; number 0 is the first.
-	a.regions = slices.Insert(a.regions, i, region{addr, size, a.stats.NumExtensions == 0})
+	a.regions = append(a.regions, region{})
+	copy(a.regions[i+1:], a.regions[i:])
+	a.regions[i] = region{addr, size, a.stats.NumExtensions == 0}
 	a.stats.NumExtensions++
 	a.total(size)
 }

@@ -104,7 +104,15 @@ func (r *rewinder) cut(e TraceEntry) error {
 		high.Address, high.Total = e.Addr+uint64(e.Size), after
 		parts = append(parts, high)
 	}
-	r.segments = slices.Replace(r.segments, i, i+1, parts...)
+	switch len(parts) {
+	case 0:
+		r.remove(i)
+	case 1:
+		r.segments[i] = parts[0]
+	default:
+		r.segments[i] = parts[0]
+		r.insert(i+1, parts[1])
+	}
 	return nil
 }
 
@@ -131,16 +139,28 @@ func (r *rewinder) add(e TraceEntry) error {
 		i > 0 && r.segments[i-1].Address+uint64(r.segments[i-1].Total) > e.Addr {
 		return fmt.Errorf("another segment lies there after it")
 	}
-	r.segments = slices.Insert(r.segments, i, seg)
+	r.insert(i, seg)
 	if i+1 < len(r.segments) && r.segments[i].touches(&r.segments[i+1]) {
 		r.segments[i].Total += r.segments[i+1].Total
-		r.segments = slices.Delete(r.segments, i+1, i+2)
+		r.remove(i + 1)
 	}
 	if i > 0 && r.segments[i-1].touches(&r.segments[i]) {
 		r.segments[i-1].Total += r.segments[i].Total
-		r.segments = slices.Delete(r.segments, i, i+1)
+		r.remove(i)
 	}
 	return nil
+}
+
+// insert and remove change one place of the segments; what package slices has for
+// it is compiled anew for each type, 10 KB of the browser's module.
+func (r *rewinder) insert(i int, seg SnapshotSegment) {
+	r.segments = append(r.segments, SnapshotSegment{})
+	copy(r.segments[i+1:], r.segments[i:])
+	r.segments[i] = seg
+}
+
+func (r *rewinder) remove(i int) {
+	r.segments = append(r.segments[:i], r.segments[i+1:]...)
 }
 
 // guessPool: an entry does not name its pool. Pages belong to the nearest run of

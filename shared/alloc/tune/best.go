@@ -2,6 +2,7 @@ package tune
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"tideline/shared/alloc/contest"
@@ -218,15 +219,7 @@ func (b *search) singles() bool {
 			list = append(list, single{choice, at})
 		}
 	}
-	slices.SortStableFunc(list, func(x, y single) int {
-		switch {
-		case less(&x.at, &y.at):
-			return -1
-		case less(&y.at, &x.at):
-			return 1
-		}
-		return 0
-	})
+	sort.SliceStable(list, func(i, j int) bool { return less(&list[i].at, &list[j].at) })
 	for _, x := range list {
 		if !b.try(x.choice) {
 			return false

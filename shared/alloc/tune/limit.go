@@ -255,7 +255,7 @@ func probes(hi, ceiling int64) []int64 {
 	if ceiling > hi {
 		list = append(list, ceiling)
 	}
-	slices.Sort(list)
+	ascending(list)
 	return slices.Compact(list)
 }
 

@@ -1,9 +1,9 @@
 package foreign
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -79,7 +79,7 @@ func Placement(rep *placelog.Report) *reading.Reading {
 			odd = append(odd, e)
 		}
 	}
-	slices.SortStableFunc(odd, func(a, b elsewhere) int { return cmp.Compare(b.beside, a.beside) })
+	sort.SliceStable(odd, func(i, j int) bool { return odd[i].beside > odd[j].beside })
 	placementFacts(&r.Facts, rep, all, gpu, host)
 	placementRows(r, rep, odd)
 	placementVerdict(r, rep, odd, gpu, host)
@@ -151,7 +151,7 @@ func placementRows(r *reading.Reading, rep *placelog.Report, odd []elsewhere) {
 	for i := range rep.Devices {
 		d := &rep.Devices[i]
 		list := slices.Clone(d.Types)
-		slices.SortStableFunc(list, func(a, b placelog.Type) int { return cmp.Compare(b.Count, a.Count) })
+		sort.SliceStable(list, func(a, b int) bool { return list[a].Count > list[b].Count })
 		words := counted(d.Ops, "op")
 		var most []string
 		for k := range min(len(list), mostNamed) {

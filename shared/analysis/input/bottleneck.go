@@ -1,8 +1,7 @@
 package input
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"strings"
 )
 
@@ -78,11 +77,12 @@ func Analyse(pipelines map[string][]Call) []Finding {
 		}
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b Finding) int {
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
 		if a.Latency != b.Latency {
-			return cmp.Compare(b.Latency, a.Latency)
+			return a.Latency > b.Latency
 		}
-		return strings.Compare(a.Pipeline, b.Pipeline)
+		return a.Pipeline < b.Pipeline
 	})
 	return out
 }

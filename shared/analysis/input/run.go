@@ -1,8 +1,7 @@
 package input
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 )
@@ -177,8 +176,12 @@ func (r *Run) Reading() Reading {
 			out.Stages = append(out.Stages, Blamed{r.strings.At(id), n})
 		}
 	}
-	slices.SortFunc(out.Stages, func(a, b Blamed) int {
-		return cmp.Or(cmp.Compare(b.Nanos, a.Nanos), cmp.Compare(a.Stage, b.Stage))
+	sort.Slice(out.Stages, func(i, j int) bool {
+		a, b := &out.Stages[i], &out.Stages[j]
+		if a.Nanos != b.Nanos {
+			return a.Nanos > b.Nanos
+		}
+		return a.Stage < b.Stage
 	})
 	return out
 }

@@ -3,6 +3,7 @@ package profiler
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -99,7 +100,7 @@ func of(name string, list []Event) Profile {
 			p.Capacity = e.Stack + e.Heap + e.Available
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Time < list[j].Time })
 	number(list)
 	label(list)
 	p.Points = sample(list)

@@ -1,9 +1,8 @@
 package bfclog
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 )
 
 // finish sorts out what only the whole text tells: errors without a dump, the
@@ -77,7 +76,7 @@ func (d *Dump) finish() {
 // regionsFromList builds runs of touching chunks out of the lists without
 // region lines, where used chunks come first and free ones after.
 func (d *Dump) regionsFromList() {
-	slices.SortStableFunc(d.rawList, func(a, b Chunk) int { return cmp.Compare(a.Address, b.Address) })
+	sort.SliceStable(d.rawList, func(i, j int) bool { return d.rawList[i].Address < d.rawList[j].Address })
 	var end uint64
 	for i, c := range d.rawList {
 		if i == 0 || c.Address != end {

@@ -6,8 +6,7 @@
 package groups
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 )
@@ -22,8 +21,12 @@ func Largest(peak, most []int64) []int {
 			list = append(list, i)
 		}
 	}
-	slices.SortFunc(list, func(a, b int) int {
-		return cmp.Or(cmp.Compare(peak[b], peak[a]), cmp.Compare(most[b], most[a]), cmp.Compare(a, b))
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if peak[a] != peak[b] {
+			return peak[a] > peak[b]
+		}
+		return most[a] > most[b]
 	})
 	return list[:min(len(list), event.NumGroups)]
 }

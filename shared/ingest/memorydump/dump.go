@@ -1,10 +1,9 @@
 package memorydump
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
-	"slices"
+	"sort"
 
 	"tideline/shared/ingest/bfclog"
 )
@@ -124,6 +123,6 @@ func (m *Map) sums() (used []bfclog.SizeClass, inUse, all int64) {
 	for size, n := range counts {
 		used = append(used, bfclog.SizeClass{Count: n, Size: size})
 	}
-	slices.SortFunc(used, func(a, b bfclog.SizeClass) int { return cmp.Compare(a.Size, b.Size) })
+	sort.Slice(used, func(i, j int) bool { return used[i].Size < used[j].Size })
 	return used, inUse, all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"tideline/protocol/event"
@@ -33,7 +34,7 @@ func (p *Profile) Totals() []Total {
 		out[k].Bytes += value(s, bytes)
 		out[k].Count += value(s, count)
 	}
-	slices.SortStableFunc(out, func(a, b Total) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
 	return out
 }
 
@@ -66,7 +67,7 @@ func (p *Profile) Leaves() []Leaf {
 		}
 		out[k].Bytes += value(s, bytes)
 	}
-	slices.SortStableFunc(out, func(a, b Leaf) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
 	return out
 }
 

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/reading"
@@ -83,7 +84,7 @@ func (s *Snapshot) Totals() []Totals {
 		}
 		list[at].add(s, g)
 	}
-	slices.SortFunc(list, func(a, b Totals) int { return a.Device - b.Device })
+	sort.Slice(list, func(i, j int) bool { return list[i].Device < list[j].Device })
 	return list
 }
 

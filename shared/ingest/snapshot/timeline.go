@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 
@@ -109,7 +108,7 @@ func (w *teller) devices() {
 			d.trace = t
 		}
 	}
-	slices.SortFunc(w.list, func(a, b device) int { return a.id - b.id })
+	sort.Slice(w.list, func(i, j int) bool { return w.list[i].id < w.list[j].id })
 	for i := range w.list {
 		w.index(&w.list[i])
 	}

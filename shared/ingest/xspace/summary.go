@@ -57,12 +57,7 @@ func (s *Space) Windows() []Window {
 			out[k].LiveBytes += bytes
 		}
 	}
-	slices.SortFunc(out, func(a, b Window) int {
-		if a.Allocator < b.Allocator {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(out, func(i, j int) bool { return out[i].Allocator < out[j].Allocator })
 	return out
 }
 

@@ -2,7 +2,7 @@ package tiling
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 
 	"tideline/protocol/event"
 )
@@ -15,12 +15,7 @@ func (t *Table) Heads() []uint32 {
 			heads = append(heads, uint32(h))
 		}
 	}
-	slices.SortFunc(heads, func(x, y uint32) int {
-		if t.Chunks[x].Addr < t.Chunks[y].Addr {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(heads, func(i, j int) bool { return t.Chunks[heads[i]].Addr < t.Chunks[heads[j]].Addr })
 	return heads
 }
 
