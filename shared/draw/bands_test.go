@@ -217,10 +217,15 @@ func TestEdgesLieBetweenTheBlocksThatThePointerFinds(t *testing.T) {
 							left++
 						}
 					}
-					at := c.get(x, y)
-					full, faint := pal.category[k], pal.faint[k]
-					if lit := at == mix(full, pal.lane, edgeWeight) || at == mix(faint, pal.lane, edgeWeight); lit != want || !lit && at != full && at != faint {
-						t.Fatalf("seed %d, (%d,%d): %06x in block %d below %d of %v: an edge %v, want %v", seed, x, y, at, h.Index, above.Index, event.Category(k), lit, want)
+					color := pal.category[k]
+					if y < int(s.y(buckets[x].Min)+0.5) {
+						color = pal.faint[k]
+					}
+					if want {
+						color = mix(color, pal.lane, edgeWeight)
+					}
+					if at := c.get(x, y); at != color {
+						t.Fatalf("seed %d, (%d,%d): %06x in block %d below %d of %v, want %06x, an edge: %v", seed, x, y, at, h.Index, above.Index, event.Category(k), color, want)
 					}
 					plain++
 				}
@@ -229,6 +234,92 @@ func TestEdgesLieBetweenTheBlocksThatThePointerFinds(t *testing.T) {
 	}
 	if edges < 1000 || plain < 10*edges || left < 50 {
 		t.Errorf("%d points on edges, %d at beginnings, of %d: the test shows little", edges, left, plain)
+	}
+}
+
+// uneven is a pool with a stack of high blocks that stay, in which thousands of
+// small ones come and go in each column, then only a few high ones, far apart.
+func uneven(add func(e event.Event), busy, quiet int) {
+	at, next := int64(0), uint64(1)
+	alloc := func(size int64) uint64 {
+		next++
+		add(event.Event{Kind: event.Alloc, Time: at, Device: 1, Address: next << 30, Size: size, Requested: size})
+		return next << 30
+	}
+	free := func(a uint64) { add(event.Event{Kind: event.Free, Time: at, Device: 1, Address: a}) }
+	for range 5 {
+		alloc(10 << 20)
+	}
+	for range busy {
+		at += 10
+		free(alloc(4 << 20))
+	}
+	for range quiet {
+		at += 3000
+		a := alloc(9 << 20)
+		at += 40_000
+		alloc(1 << 10)
+		free(a)
+	}
+}
+
+// What is told apart depends on the whole view: what a view that moved a little
+// keeps of its columns must be told apart as the rest is.
+func TestAKeptPictureHasTheDetailOfItsView(t *testing.T) {
+	tl := store.New(nil)
+	uneven(func(e event.Event) { tl.Append([]event.Event{e}) }, 60_000, 15)
+	v := &View{T0: 0, T1: 600_000, W: 300, H: 120, DPR: 1, Theme: Light()}
+	v.Lanes = []Lane{{Kind: MemoryLane, H: v.H}}
+	v.Align()
+	img, want := NewImage(v.W, v.H), NewImage(v.W, v.H)
+	var r Renderer
+	ranks := map[int]bool{}
+	for v.T1 < 1_280_000 {
+		r.Frame(img, tl, v)
+		var fresh Renderer
+		fresh.Frame(want, tl, v)
+		if !slices.Equal(img.Pix, want.Pix) {
+			t.Fatalf("[%d,%d) differs from a fresh picture, whose detail is %+v", v.T0, v.T1, detail(tl, v, &v.Lanes[0]))
+		}
+		ranks[detail(tl, v, &v.Lanes[0]).Rank] = true
+		v.T0, v.T1 = v.T0+4*v.step(), v.T1+4*v.step()
+	}
+	if !ranks[0] || len(ranks) < 2 {
+		t.Errorf("all views have one detail, %v: the test shows little", ranks)
+	}
+}
+
+// A block that was told apart while it was open is not, once it has ended too
+// soon, wherever in the view it began.
+func TestABlockThatEndsSoonIsMergedWhereItWasDrawn(t *testing.T) {
+	var list []event.Event
+	uneven(func(e event.Event) { list = append(list, e) }, 60_000, 6)
+	tl := store.New(nil)
+	v := &View{T0: 0, T1: 900_000, W: 600, H: 120, DPR: 1, Theme: Light()}
+	v.Lanes = []Lane{{Kind: MemoryLane, H: v.H}}
+	v.Align()
+	img, want := NewImage(v.W, v.H), NewImage(v.W, v.H)
+	var r Renderer
+	part := 0
+	first := len(list) - 20
+	tl.Append(list[:first])
+	for i := first; ; i++ {
+		touched := r.Frame(img, tl, v)
+		if len(touched) > 0 && touched[0].W < v.W/2 {
+			part++
+		}
+		var fresh Renderer
+		fresh.Frame(want, tl, v)
+		if !slices.Equal(img.Pix, want.Pix) {
+			t.Fatalf("after %d events the picture differs from a fresh one", i)
+		}
+		if i == len(list) {
+			break
+		}
+		tl.Append(list[i : i+1])
+	}
+	if d := detail(tl, v, &v.Lanes[0]); d.Rank == 0 || part == 0 {
+		t.Errorf("the detail is %+v, %d frames drew a part: the test shows little", d, part)
 	}
 }
 
