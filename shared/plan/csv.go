@@ -83,6 +83,10 @@ func ReadCSV(r io.Reader) (*Problem, error) {
 		if errors.Is(err, io.EOF) {
 			return p, nil
 		}
+		if errors.Is(err, csv.ErrFieldCount) {
+			line, column := t.r.FieldPos(0)
+			return nil, &SyntaxError{line, column, fmt.Sprintf("this row has %d columns, the header %d", len(row), t.r.FieldsPerRecord)}
+		}
 		if err != nil {
 			return nil, asSyntaxError(err)
 		}
@@ -99,11 +103,7 @@ func asSyntaxError(err error) error {
 	if !errors.As(err, &at) {
 		return fmt.Errorf("read the table: %w", err)
 	}
-	message := at.Err.Error()
-	if errors.Is(at.Err, csv.ErrFieldCount) {
-		message = "this row has another number of columns than the header"
-	}
-	return &SyntaxError{at.Line, max(at.Column, 1), message}
+	return &SyntaxError{at.Line, max(at.Column, 1), at.Err.Error()}
 }
 
 // wrong reports the cell of a column.
@@ -135,9 +135,15 @@ func (t *table) header(row []string) error {
 		m    meaning
 		name string
 	}{{meansLower, "lower"}, {meansUpper, "upper"}, {meansSize, "size"}} {
-		if t.at[need.m] < 0 {
-			return &SyntaxError{1, 1, fmt.Sprintf("the header %q has no column %s: a table begins with a header such as id,lower,upper,size", strings.Join(row, ","), need.name)}
+		if t.at[need.m] >= 0 {
+			continue
 		}
+		hint := "a table begins with a header such as id,lower,upper,size"
+		if len(row) == 1 && strings.ContainsAny(row[0], ";\t|") {
+			hint = "columns are separated by commas, as in id,lower,upper,size"
+		}
+		line, column := t.r.FieldPos(0)
+		return &SyntaxError{line, column, fmt.Sprintf("the header %q has no column %s: %s", strings.Join(row, ","), need.name, hint)}
 	}
 	return nil
 }
