@@ -72,6 +72,7 @@ func referenceKeys(p *Problem, o Order, i int) []int64 {
 		return []int64{-life, -b.Size, b.Lower}
 	case ByStart:
 		return []int64{b.Lower, -b.Size}
+	case ByLoad:
 	}
 	most := int64(0) // of all instants of its life
 	for t := b.Lower; t < b.Upper; t++ {
@@ -174,9 +175,18 @@ func exhaust(p *Problem) int64 {
 // oneAbove has its optimum of 9 one above its load. Few do: of problems drawn
 // at random hardly any.
 var oneAbove = []Buffer{
-	{Lower: 4, Upper: 7, Size: 4}, {Lower: 3, Upper: 5, Size: 4}, {Lower: 0, Upper: 2, Size: 4}, {Lower: 1, Upper: 4, Size: 3},
-	{Lower: 6, Upper: 7, Size: 1}, {Lower: 2, Upper: 4, Size: 1}, {Lower: 0, Upper: 1, Size: 4}, {Lower: 5, Upper: 7, Size: 1},
-	{Lower: 1, Upper: 3, Size: 1}, {Lower: 5, Upper: 7, Size: 2}, {Lower: 5, Upper: 6, Size: 1}, {Lower: 2, Upper: 3, Size: 3},
+	{Lower: 4, Upper: 7, Size: 4},
+	{Lower: 3, Upper: 5, Size: 4},
+	{Lower: 0, Upper: 2, Size: 4},
+	{Lower: 1, Upper: 4, Size: 3},
+	{Lower: 6, Upper: 7, Size: 1},
+	{Lower: 2, Upper: 4, Size: 1},
+	{Lower: 0, Upper: 1, Size: 4},
+	{Lower: 5, Upper: 7, Size: 1},
+	{Lower: 1, Upper: 3, Size: 1},
+	{Lower: 5, Upper: 7, Size: 2},
+	{Lower: 5, Upper: 6, Size: 1},
+	{Lower: 2, Upper: 3, Size: 3},
 }
 
 // TestOptimaAreThoseOfTrying: on problems of the size of the published ones,
