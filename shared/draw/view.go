@@ -28,7 +28,7 @@ type LaneKind uint8
 
 // The kinds of lane.
 const (
-	MemoryLane   LaneKind = iota // a pool's bytes, stacked by category
+	MemoryLane   LaneKind = iota // a pool's bytes, stacked by category, in each its blocks by age
 	AddressLane                  // a pool's addresses by time
 	OpLane                       // a device's ops, a row for each stream
 	TransferLane                 // copies, a row for each direction
