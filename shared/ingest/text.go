@@ -225,9 +225,9 @@ func (r *readers) end(out *Text) {
 		}
 	}
 	log, xla := r.bfc.End(), r.xla.End()
-	found, claimed := foreign.XLA(xla, log)
-	add(found...)
 	start, places := r.card.End(), r.place.End()
+	found, claimed := foreign.XLA(xla, log, start)
+	add(found...)
 	foreign.Begun(start, log)
 	if card := foreign.Driver(start, log, claimed); card != nil {
 		add(card)

@@ -10,13 +10,14 @@ import (
 	"tideline/shared/analysis"
 	"tideline/shared/analysis/reading"
 	"tideline/shared/ingest/bfclog"
+	"tideline/shared/ingest/driverlog"
 	"tideline/shared/ingest/xlalog"
 )
 
 // XLA judges the failures of XLA programs, each with the dump of the
-// allocator's own text that belongs to it. claimed says of each dump whether
-// it was told as part of a failure here.
-func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed []bool) {
+// allocator's own text that belongs to it, and with what its client said of the
+// pool. claimed says of each dump whether it was told as part of a failure here.
+func XLA(rep *xlalog.Report, log *bfclog.Log, card *driverlog.Report) (out []*reading.Reading, claimed []bool) {
 	var dumps []*bfclog.Dump
 	if log != nil {
 		dumps = log.Dumps
@@ -24,7 +25,7 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 	claimed = make([]bool, len(dumps))
 	for _, f := range rep.Failures {
 		d := match(f, dumps, claimed)
-		out = append(out, xlaFailure(f, d))
+		out = append(out, xlaFailure(f, d, card))
 		for n := 1; n < f.Count && d != nil; n++ { // the same message again
 			if claimAgain(d, dumps, claimed) {
 				continue
@@ -34,7 +35,7 @@ func XLA(rep *xlalog.Report, log *bfclog.Log) (out []*reading.Reading, claimed [
 			if other == nil {
 				break
 			}
-			out = append(out, xlaFailure(f, other))
+			out = append(out, xlaFailure(f, other, card))
 		}
 	}
 	for _, c := range rep.Compiles {
@@ -96,7 +97,7 @@ func sizeText(s string) bfclog.Size {
 	return x
 }
 
-func xlaFailure(x *xlalog.Failure, d *bfclog.Dump) *reading.Reading {
+func xlaFailure(x *xlalog.Failure, d *bfclog.Dump, card *driverlog.Report) *reading.Reading {
 	r := &reading.Reading{Kind: "xla-oom", Line: x.Line, Name: "XLA"}
 	if d == nil {
 		d = &bfclog.Dump{Line: x.Line, Allocator: x.Allocator}
@@ -105,6 +106,7 @@ func xlaFailure(x *xlalog.Failure, d *bfclog.Dump) *reading.Reading {
 			d.Request.Bytes = bfclog.ExactSize(x.Bytes)
 		}
 	}
+	pool := xlaPool(x, d, card)
 	a := analysis.FromDump(d)
 	f := &r.Facts
 	for _, v := range a.Values() {
@@ -130,7 +132,7 @@ func xlaFailure(x *xlalog.Failure, d *bfclog.Dump) *reading.Reading {
 	rematFacts(f, x.Remat)
 	cut := xlaCut(x) || a.Truncated
 	f.Bool("truncated", cut)
-	xlaJudge(r, x, a)
+	xlaJudge(r, x, a, pool)
 	return r
 }
 
@@ -326,7 +328,7 @@ const (
 	largestDevice = int64(192) << 30
 )
 
-func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
+func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading, pool *driverlog.Pool) {
 	r.Verdict = string(a.Verdict)
 	total := sizeText(x.Stats.Total)
 	request := a.Requested
@@ -340,7 +342,7 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
 		r.Secondary = a.Findings[0]
 	}
 	r.Cause = a.LikelyCause
-	r.Why = xlaWhy(r, x, a)
+	r.Why = xlaWhy(r, x, a) + jaxWhy(a, pool)
 	if xlaCut(x) {
 		r.Open = append(r.Open, "The list of buffers is cut.")
 	}
@@ -348,9 +350,12 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) {
 	if !a.Pool.Known && !a.Limit.Known {
 		r.Open = append(r.Open, "The size of the allocator's pool is not in the text.")
 	}
-	r.Next = xlaNext(r, x)
+	r.Next = append(xlaNext(r, x), jaxNext(r, a, pool)...)
 	if a.Requested.Known {
 		r.Row("asked for", event.FormatBytes(a.Requested.N))
+	}
+	if a.Limit.Known {
+		r.Row("pool's limit", event.FormatBytes(a.Limit.N))
 	}
 	for _, p := range []struct{ label, text string }{
 		{"program in all", x.Stats.Total},
@@ -403,10 +408,6 @@ func xlaNext(r *reading.Reading, x *xlalog.Failure) []string {
 	switch analysis.Verdict(r.Verdict) {
 	case analysis.RequestExceedsDevice:
 		out = append(out, "No allocator setting closes the gap; spread the program over several devices, or make it smaller.")
-	case analysis.LimitTooLow:
-		out = append(out, "Give the pool more of the device (XLA_PYTHON_CLIENT_MEM_FRACTION, 75 % by default), if what is asked for is not more than the device has; see with nvidia-smi what else holds it.")
-	case analysis.UndeterminedNoState, analysis.FullOrFragmentedByBar:
-		out = append(out, "See with nvidia-smi what else holds the card, and which XLA_PYTHON_CLIENT_MEM_FRACTION is set: the pool is 75 % of the device by default.")
 	default:
 	}
 	return out

@@ -27,6 +27,7 @@ type Report struct {
 	Reported int64       // "total memory reported" with that, 0 when not
 	Device   int64       // -1 when not told
 	Starts   []Start     // devices as the framework found them, each once
+	Pools    []Pool      // of XLA's client
 }
 
 // Empty says whether nothing was refused.
@@ -64,7 +65,7 @@ func (p *Parser) End() *Report { return &p.rep }
 
 // Line takes the next line, without its end, and says whether it was read.
 func (p *Parser) Line(num int, s string) bool {
-	if p.properties(num, s) {
+	if p.properties(num, s) || p.pool(num, s) {
 		return true
 	}
 	if !strings.Contains(s, "emory") && !strings.Contains(s, "MEMORY") {

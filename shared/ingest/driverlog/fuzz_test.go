@@ -63,13 +63,36 @@ func TestStartsAgain(t *testing.T) {
 	}
 }
 
+const pools = `I0000 00:00:1744072952.016749  920194 gpu_helpers.cc:136] XLA backend allocating 3825205248 bytes on device 0 for BFCAllocator.
+I0000 00:00:1744072952.017087  920194 gpu_helpers.cc:177] XLA backend will use up to 1275068416 bytes on device 0 for CollectiveBFCAllocator.
+2022-01-31 18:40:43.141 [info] XLA backend will use up to 5582861107 bytes on device 1 for BFCAllocator.
+XLA backend will use up to 38654230528 bytes on device 0 for SimpleAllocator.
+XLA backend allocating some bytes on device 0 for BFCAllocator.
+XLA backend allocating 99999999999999999999 bytes on device 0 for BFCAllocator.
+`
+
+func TestPools(t *testing.T) {
+	r, _ := Read(strings.NewReader(pools)) // nothing is refused in it
+	if len(r.Pools) != 2 {
+		t.Fatalf("%+v", r.Pools)
+	}
+	a, b := r.Pool(0, 9), r.Pool(1, 9)
+	if a == nil || *a != (Pool{Line: 1, Device: 0, Limit: 3825205248, Whole: true}) || b == nil || *b != (Pool{Line: 3, Device: 1, Limit: 5582861107}) {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if r.Pool(2, 9) != nil || r.Pool(1, 3) != nil {
+		t.Error("a pool of no device, or before it is told")
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add(sample)
+	f.Add(pools)
 	f.Add("failed to allocate 7 (99999999999999999999 bytes) from device MEMORY\nreated MB memory\nTotal memory: \nFree memory: 1.00GiB")
 	f.Add(starts)
 	f.Fuzz(func(t *testing.T, s string) {
 		r, err := Read(strings.NewReader(s))
-		if (err == nil) == r.Empty() || len(r.Refused) > r.Count || len(r.Starts) > maxStarts {
+		if (err == nil) == r.Empty() || len(r.Refused) > r.Count || len(r.Starts) > maxStarts || len(r.Pools) > maxStarts {
 			t.Errorf("%v with %+v", err, r)
 		}
 	})

@@ -42,6 +42,45 @@ func (p *Parser) device(num int, n int64) *Start {
 	return &p.rep.Starts[p.open-1]
 }
 
+// Pool is what XLA's client, which is JAX's, said of a device's allocator.
+type Pool struct {
+	Line   int
+	Device int64
+	Limit  int64 // bytes
+	Whole  bool  // taken at once
+}
+
+// pool reads "XLA backend allocating 3825205248 bytes on device 0 for
+// BFCAllocator." and "XLA backend will use up to …".
+func (p *Parser) pool(num int, s string) bool {
+	_, rest, ok := strings.Cut(s, "XLA backend ")
+	if !ok || !strings.Contains(rest, " for BFCAllocator") {
+		return false
+	}
+	x := Pool{Line: num, Whole: strings.HasPrefix(rest, "allocating ")}
+	if x.Limit, ok = lines.Int(lines.NumberAfter(rest, "allocating ")); !ok {
+		x.Limit, ok = lines.Int(lines.NumberAfter(rest, "will use up to "))
+	}
+	var on bool
+	if x.Device, on = lines.Int(lines.NumberAfter(rest, " on device ")); !ok || !on || x.Limit <= 0 {
+		return false
+	}
+	if len(p.rep.Pools) < maxStarts {
+		p.rep.Pools = append(p.rep.Pools, x)
+	}
+	return true
+}
+
+// Pool is the last pool of the device that a line before tells; nil for none.
+func (r *Report) Pool(device int64, line int) *Pool {
+	for i := len(r.Pools) - 1; i >= 0; i-- {
+		if x := &r.Pools[i]; x.Device == device && x.Line < line {
+			return x
+		}
+	}
+	return nil
+}
+
 // properties reads "Found device 0 with properties:" and the rows that belong
 // to it and do not speak of memory.
 func (p *Parser) properties(num int, s string) bool {
