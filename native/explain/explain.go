@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 
+	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
 	"tideline/protocol/timeline/text"
@@ -186,7 +187,13 @@ type reading struct {
 }
 
 func newReading(strs *event.Strings) *reading {
-	return &reading{sums: analysis.NewTimeline(strs), tl: store.New(strs), batch: make([]event.Event, 0, 1024), requests: remedy.NewTimeline(strs)}
+	return &reading{sums: analysis.NewTimeline(strs), tl: store.New(strs), batch: make([]event.Event, 0, 1024), requests: remedy.NewTimeline(strs, workload)}
+}
+
+// workload says whether a run's settings are a workload of Tideline's.
+func workload(f event.Fields) bool {
+	_, problems := api.FromFields(f)
+	return len(problems) == 0
 }
 
 // Emit implements event.Sink.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tideline/protocol/event"
+	"tideline/protocol/nearest"
 )
 
 // field is one named value of a T. Its get returns "" for a value that means
@@ -460,7 +461,7 @@ func unknownField(name string, known []string) string {
 			return msg + ": did you mean " + quote(k) + "?"
 		}
 	}
-	if n := Nearest(name, known); n != "" {
+	if n := nearest.Word(name, known); n != "" {
 		return msg + ": did you mean " + quote(n) + "?"
 	}
 	return msg + ". Known: " + strings.Join(known, ", ")

@@ -1,7 +1,6 @@
 package remedy
 
 import (
-	"tideline/protocol/api"
 	"tideline/protocol/event"
 	"tideline/shared/alloc/contest"
 	"tideline/shared/analysis"
@@ -15,15 +14,19 @@ const maxTold = DefaultBudget / 8
 type Timeline struct {
 	strings *event.Strings
 	rec     *contest.Recorder // nil when nothing is to be replayed
+	ours    func(event.Fields) bool
 	calls   int
 	failed  event.AllocatorID // of the last failure
 	device  event.DeviceID
 	fails   bool
 }
 
-// NewTimeline returns an empty one for events with that table.
-func NewTimeline(strs *event.Strings) *Timeline {
-	return &Timeline{strings: strs, rec: contest.NewRecorder(strs)}
+// NewTimeline returns an empty one for events with that table. Whether the
+// settings of a run are a workload of ours, ours says: who has no use for
+// timelines then has no need of package api, whose table of fields is as large
+// as a reader or two.
+func NewTimeline(strs *event.Strings, ours func(event.Fields) bool) *Timeline {
+	return &Timeline{strings: strs, rec: contest.NewRecorder(strs), ours: ours}
 }
 
 // Emit implements event.Sink.
@@ -37,7 +40,7 @@ func (t *Timeline) Emit(e *event.Event) {
 		if err != nil {
 			break
 		}
-		if _, problems := api.FromFields(f); len(f) > 0 && len(problems) == 0 {
+		if len(f) > 0 && t.ours(f) {
 			t.rec = nil
 			return
 		}

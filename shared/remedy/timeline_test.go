@@ -10,6 +10,9 @@ import (
 	"tideline/shared/ingest"
 )
 
+// ours knows a workload by its model.
+func ours(f event.Fields) bool { return f.Text("model") != "" }
+
 // told is a timeline made of a snapshot whose last request fails.
 func told(t *testing.T, keep int, first ...func(*event.Strings) event.Event) *Timeline {
 	t.Helper()
@@ -18,7 +21,7 @@ func told(t *testing.T, keep int, first ...func(*event.Strings) event.Event) *Ti
 		t.Fatal(err)
 	}
 	var strs event.Strings
-	x := NewTimeline(&strs)
+	x := NewTimeline(&strs, ours)
 	for _, e := range first {
 		y := e(&strs)
 		x.Emit(&y)
@@ -60,7 +63,7 @@ func TestOtherTimelinesAreNotReplayed(t *testing.T) {
 		}
 	}
 	var strs event.Strings
-	if o := NewTimeline(&strs).Outcome(Options{}); o.Any() {
+	if o := NewTimeline(&strs, ours).Outcome(Options{}); o.Any() {
 		t.Errorf("nothing: %+v", o)
 	}
 }

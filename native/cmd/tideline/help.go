@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"tideline/protocol/api"
+	"tideline/protocol/nearest"
 )
 
 type helpCmd struct {
@@ -87,7 +87,7 @@ func meant(word string) string {
 		}
 	}
 	if near == "" {
-		near = api.Nearest(word, names)
+		near = nearest.Word(word, names)
 	}
 	if near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)

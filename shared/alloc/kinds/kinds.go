@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tideline/protocol/api"
+	"tideline/protocol/nearest"
 	"tideline/shared/alloc"
 	"tideline/shared/alloc/async"
 	"tideline/shared/alloc/bfc"
@@ -122,7 +122,7 @@ func ByName(name string) (*Kind, error) {
 		}
 	}
 	guess := "."
-	if n := api.Nearest(name, Names()); n != "" {
+	if n := nearest.Word(name, Names()); n != "" {
 		guess = fmt.Sprintf(": did you mean %q?", n)
 	}
 	return nil, fmt.Errorf("unknown allocator %q%s Known: %s", name, guess, strings.Join(Names(), ", "))

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tideline/protocol/api"
 	"tideline/protocol/event"
+	"tideline/protocol/nearest"
 	"tideline/shared/alloc/async"
 	"tideline/shared/alloc/bfc"
 	"tideline/shared/alloc/ort"
@@ -101,7 +101,7 @@ func (k *Kind) has(name string) string {
 		return "it has none"
 	}
 	list := strings.Join(k.optionNames(), ", ")
-	if n := api.Nearest(name, k.optionNames()); n != "" {
+	if n := nearest.Word(name, k.optionNames()); n != "" {
 		return "did you mean " + strconv.Quote(n) + "? It has " + list
 	}
 	return "it has " + list

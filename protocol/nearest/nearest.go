@@ -1,11 +1,15 @@
-package api
+// Package nearest guesses which of the known words a misspelt one meant, for
+// complaints that say "did you mean". It stands by itself, as what complains is
+// in modules that know no workload: package api's table of fields would come
+// with it.
+package nearest
 
 import "strings"
 
-// Nearest returns the known word that a misspelt one most likely meant, or ""
+// Word returns the known word that a misspelt one most likely meant, or ""
 // when none is so near that it would not be a guess: one edit for every three
 // letters, or one word begins with or holds the other.
-func Nearest(word string, known []string) string {
+func Word(word string, known []string) string {
 	w := strings.ToLower(word)
 	best, bestCost := "", (len(w)+1)/3+1
 	for _, k := range known {
@@ -51,27 +55,4 @@ func editDistance(a, b string) int {
 		prev, cur = cur, prev
 	}
 	return prev[len(b)]
-}
-
-// unknown words a complaint about a name: what it is, the nearest known one,
-// and all of them.
-func unknown(what, got string, known []string) string {
-	var b strings.Builder
-	b.WriteString("unknown ")
-	b.WriteString(what)
-	b.WriteString(" ")
-	b.WriteString(quote(got))
-	if n := Nearest(got, known); n != "" {
-		b.WriteString(": did you mean ")
-		b.WriteString(quote(n))
-		b.WriteString("?")
-	}
-	if len(known) > 0 {
-		if b.Len() > 0 && b.String()[b.Len()-1] != '?' {
-			b.WriteString(".")
-		}
-		b.WriteString(" Known: ")
-		b.WriteString(strings.Join(known, ", "))
-	}
-	return b.String()
 }

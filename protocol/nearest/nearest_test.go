@@ -1,14 +1,14 @@
-package api
+package nearest
 
 import "testing"
 
-func TestNearest(t *testing.T) {
+func TestWord(t *testing.T) {
 	known := []string{"model", "mode", "allocator", "allocator_options", "train.optimizer"}
 	for word, want := range map[string]string{
 		"modee": "mode", "MODE": "mode", "alloc": "allocator", "optimizer": "train.optimizer",
 		"allocater": "allocator", "allocator_option": "allocator_options", "quantum": "",
 	} {
-		if got := Nearest(word, known); got != want {
+		if got := Word(word, known); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
