@@ -371,19 +371,29 @@ func TestGraphRunsBreadthFirst(t *testing.T) {
 	}
 }
 
+// The input is made by an op and read by nobody else: all but its kind of
+// memory lets the output take it over, and does where no GPU reads that.
 func TestPinnedOutputDoesNotTakeOverPageableInput(t *testing.T) {
-	b := newBench(t, false, 64*mib)
-	b.step(b.compile(func(b *program.Builder) {
-		x := b.Input("x", program.Float32, oneMiB)
-		y := b.Op(program.OpRelu, program.Attrs{}, x) // on the host, read by the GPU: pinned
-		b.Fetch("z", b.Op(program.OpTanh, program.Attrs{}, y))
-	}, place.Rule{Match: "Relu", Device: "/CPU:0"}))
-	for _, e := range b.events {
-		if e.Kind == event.Forward && e.Device == 0 {
-			t.Error("a pinned output took over a pageable input")
+	for _, sent := range []bool{true, false} {
+		b := newBench(t, false, 64*mib)
+		rules := []place.Rule{{Match: "Abs", Device: "/CPU:0"}, {Match: "Relu", Device: "/CPU:0"}}
+		if !sent {
+			rules = append(rules, place.Rule{Match: "Tanh", Device: "/CPU:0"})
 		}
-		if e.Kind == event.TransferBegin && e.Flags&event.Pinned == 0 {
-			t.Errorf("transfer of %s is not pinned", b.strings.At(e.Tensor))
+		b.step(b.compile(func(b *program.Builder) {
+			x := b.Op(program.OpAbs, program.Attrs{}, b.Input("x", program.Float32, oneMiB))
+			y := b.Op(program.OpRelu, program.Attrs{}, x) // on the host, read by the GPU: pinned
+			b.Fetch("z", b.Op(program.OpTanh, program.Attrs{}, y))
+		}, rules...))
+		taken := false
+		for _, e := range b.events {
+			taken = taken || e.Kind == event.Forward && e.Device == 0 && b.strings.At(e.Tensor) == "Relu"
+			if e.Kind == event.TransferBegin && e.Flags&event.Pinned == 0 {
+				t.Errorf("transfer of %s is not pinned", b.strings.At(e.Tensor))
+			}
+		}
+		if taken == sent {
+			t.Errorf("read by the GPU %v: the output took over its input %v", sent, taken)
 		}
 	}
 }
@@ -490,6 +500,12 @@ func TestEagerHoldsGradientsUntilAllAreApplied(t *testing.T) {
 	}
 	eager, left := order(true)
 	graph, leftGraph := order(false)
+	if n := freedBefore(t, true); n != 0 {
+		t.Errorf("eager: %d gradients are freed before the last update has run", n)
+	}
+	if freedBefore(t, false) == 0 {
+		t.Error("graph: no gradient is freed before the last update has run")
+	}
 	if eager != 6 {
 		t.Errorf("eager: at most %d gradients alive at once, want all 6", eager)
 	}
@@ -499,6 +515,45 @@ func TestEagerHoldsGradientsUntilAllAreApplied(t *testing.T) {
 	if left != 0 || leftGraph != 0 {
 		t.Errorf("gradients outlive the step: eager %d, graph %d", left, leftGraph)
 	}
+}
+
+// freedBefore counts the gradients that a step frees on the device before the
+// last update is ordered.
+func freedBefore(t *testing.T, eager bool) int {
+	t.Helper()
+	b := newBench(t, eager, 64*mib)
+	p, err := zoo.Program("mlp", zoo.Options{Batch: 8, Train: true, Optimizer: "sgd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := b.rt.Compile(p, nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.step(plan)
+	var at []int // positions of the frees
+	gradient, last := map[uint64]bool{}, 0
+	for i, e := range b.events {
+		switch {
+		case e.Device != gpu:
+		case e.Kind == event.Alloc || e.Kind == event.Forward:
+			gradient[e.Address] = e.Category == event.Gradient
+		case e.Kind == event.Free && gradient[e.Address]:
+			at = append(at, i)
+		case e.Kind == event.OpBegin && e.Category == event.OpUpdate:
+			last = i
+		}
+	}
+	before := 0
+	for _, i := range at {
+		if i < last {
+			before++
+		}
+	}
+	if len(at) != 6 {
+		t.Errorf("eager %v: %d gradients freed, want 6", eager, len(at))
+	}
+	return before
 }
 
 func TestTimesNeverGoBackwards(t *testing.T) {

@@ -298,11 +298,15 @@ func TestTheTapeHoldsWhatGradientsReadAndNoMore(t *testing.T) {
 		g := b.Gradients(b.Op(program.OpMean, program.Attrs{}, z), []program.ValueID{w})
 		b.Fetch("g", b.Op(program.OpSum, program.Attrs{}, g[0]))
 	}
-	for _, gradual := range []bool{false, true} {
-		b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Mode, c.FreeTapeGradually = exec.Eager, gradual })
+	for _, c := range []struct{ gradual, async bool }{{false, false}, {true, false}, {false, true}} {
+		// An asynchronous program's tape is gone before the queue has run.
+		gradual := c.gradual || c.async
+		b := newBenchWith(t, 64*mib, func(cfg *exec.Config) {
+			cfg.Mode, cfg.FreeTapeGradually, cfg.Async = exec.Eager, c.gradual, c.async
+		})
 		b.step(b.compile(build))
 		told := b.told(gpu, event.Alloc, event.Free)
-		firstGradient := slices.IndexFunc(told, func(s string) bool { return strings.HasPrefix(s, "alloc gradients/") })
+		firstGradient := slices.IndexFunc(told, func(s string) bool { return s == "alloc gradients/Mean/BroadcastTo" })
 		if i := at(told, "free AddV2"); i < 0 || i > firstGradient {
 			t.Errorf("gradual %v: the sum is held for the backward pass: %q", gradual, told)
 		}
@@ -373,6 +377,16 @@ func TestAssigningAVariableThatAReaderHoldsMakesANewBuffer(t *testing.T) {
 				want := 0
 				if held {
 					want = 1 // and the old one goes with its reader, within the step
+				}
+				// What is written over whole is not copied into the new one.
+				runs := 0
+				for _, e := range b.events {
+					if e.Kind == event.OpBegin && strings.HasPrefix(b.strings.At(e.Op), "Assign") {
+						runs++
+					}
+				}
+				if copies := runs - 1; (copies == 1) != (held && op == program.OpAssignAdd) {
+					t.Errorf("%s: %s, reader %v: %d copies of the old value", m, op, held, copies)
 				}
 				if made != want || b.live(gpu) > 0 {
 					t.Errorf("%s: %s, reader %v: %d new buffers and %d more live at the end; want %d and 0", m, op, held, made, b.live(gpu), want)
@@ -519,6 +533,23 @@ func TestAutotuningMakesTheFirstStepOfAShapeTakeMore(t *testing.T) {
 		if peaks[0] <= peaks[1] || peaks[1] != peaks[2] {
 			t.Errorf("%s: peaks of three steps %v, want the first above the others", m, peaks)
 		}
+	}
+}
+
+func TestAutotuningTriesNoAlgorithmAboveTheLimit(t *testing.T) {
+	largest := func(limit int64) (most int64) {
+		b := newBenchWith(t, 256*mib, func(c *exec.Config) { c.Autotune, c.WorkspaceLimit = true, limit })
+		b.step(b.compile(convolved))
+		for _, e := range b.events {
+			if e.Kind == event.Alloc && b.strings.At(e.Tensor) == "Conv2D workspace" {
+				most = max(most, e.Requested)
+			}
+		}
+		return most
+	}
+	all := largest(0)
+	if got := largest(all / 2); got != all/2 {
+		t.Errorf("with a limit of half of what the most generous algorithm takes, %d bytes, the largest workspace has %d", all, got)
 	}
 }
 

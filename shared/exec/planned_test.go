@@ -8,6 +8,7 @@ import (
 	"tideline/protocol/event"
 	"tideline/shared/exec"
 	"tideline/shared/plan"
+	"tideline/shared/program"
 	"tideline/shared/zoo"
 )
 
@@ -154,6 +155,22 @@ func TestAnExecutionAsksForItsArenaOnceAndItsTensorsAreSeenInIt(t *testing.T) {
 	}
 	if size, _ := b.rt.Arena(gpu); size != 0 {
 		t.Errorf("%d bytes in use in the arena after the step", size)
+	}
+}
+
+// Inside of an arena tensors lie at multiples of 64 bytes, not of the pool's
+// 256: two of 64 bytes that live together take 128.
+func TestTensorsInAnArenaLieAtMultiplesOf64Bytes(t *testing.T) {
+	b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.Mode = exec.Planned })
+	p := b.compile(func(b *program.Builder) {
+		x := b.Input("x", program.Float32, program.Shape{16})
+		y, z := b.Op(program.OpTanh, program.Attrs{}, x), b.Op(program.OpSigmoid, program.Attrs{}, x)
+		w := b.Op(program.OpSquare, program.Attrs{}, x) // takes over the batch, which lies elsewhere
+		b.Fetch("s", b.Op(program.OpConcat, program.Attrs{Axes: []int64{0}}, y, z, w))
+	})
+	b.step(p)
+	if a := p.Arenas(); len(a) != 1 || a[0].Tensors != 2 || a[0].Size != 128 || a[0].Load != 128 {
+		t.Errorf("arenas %+v, want one of 2 tensors and 128 bytes", a)
 	}
 }
 

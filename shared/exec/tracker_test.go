@@ -51,6 +51,34 @@ func TestATrackerLooksByKernelsAndBytes(t *testing.T) {
 	}
 }
 
+// A look weighs as much as the bytes allocated since the last one, in units of
+// MaxBytes but no less than 16386, and at most all that may be outstanding.
+func TestTheWeightOfALook(t *testing.T) {
+	for _, c := range []struct {
+		maxBytes, bytes int64
+		pending, want   int
+	}{
+		{mebi, 0, 4, 1},
+		{mebi, mebi, 4, 1},
+		{mebi, 3*mebi + mebi/2, 4, 3},
+		{mebi, 100 * mebi, 4, 4},
+		{mebi, 100 * mebi, 0, 100},
+		{100, 16385, 9, 1},
+		{100, 50_000, 9, 3},
+	} {
+		tr := tracker{Timestamps: Timestamps{MaxBytes: c.maxBytes, MaxPending: c.pending}, memory: &frontier{}, bytes: c.bytes}
+		if tr.launched(1); tr.pending != c.want {
+			t.Errorf("%d bytes with %d a look, %d outstanding: weight %d, want %d", c.bytes, c.maxBytes, c.pending, tr.pending, c.want)
+		}
+	}
+}
+
+func TestTheDefaultWorkspaceLimitIs4GiB(t *testing.T) {
+	if got := new(Config).workspaceLimit(); got != 4<<30 {
+		t.Errorf("%d bytes, want 4 GiB", got)
+	}
+}
+
 const mebi = 1 << 20
 
 func (f *frontier) SetCounter(*alloc.Counter) error { return nil }

@@ -181,7 +181,15 @@ func TestACopyWithinADeviceIsOnTheComputeStream(t *testing.T) {
 
 func TestPageableMemoryIsStagedInThePinnedPool(t *testing.T) {
 	b := newBench(t, false, 64*mib)
-	h := b.move(b.take(0, 1000, "x"), gpu, 1000, "x")
+	x := b.take(0, 1000, "x")
+	b.rt.Drop(b.move(x, gpu, 1000, "first")) // the pool grows
+	b.rt.Land()
+	b.events = b.events[:0]
+	from := b.rt.Now()
+	h := b.move(x, gpu, 1000, "x")
+	if got, want := b.rt.Now()-from, b.devices[0].Model.HostMove(1000); got != want || want == 0 {
+		t.Errorf("the host spent %d ns, want the %d of copying into the staging buffer, and none on the wait", got, want)
+	}
 	c := b.transfers()
 	var staged, freed event.Event
 	for _, e := range b.events {
@@ -209,13 +217,14 @@ func TestWithThePinnedPoolFullTheDriverStages(t *testing.T) {
 	b.pinned.refuse = true
 	from := b.rt.Now()
 	b.move(b.take(0, mib, "x"), gpu, mib, "x")
+	blocked := b.rt.Now() - from
 	c := b.transfers()
 	if len(c) != 1 || c[0].begin.Flags&event.Pinned != 0 {
 		t.Fatalf("transfers %+v, want one of pageable memory", c)
 	}
 	m := b.devices[1].Model
-	if got := c[0].end.Time - c[0].begin.Time; got != m.Upload(mib, false) || b.rt.Now()-from < got {
-		t.Errorf("it took %d ns and the host %d, want %d for both: it blocks", got, b.rt.Now()-from, m.Upload(mib, false))
+	if got := c[0].end.Time - c[0].begin.Time; got != m.Upload(mib, false) || blocked < got {
+		t.Errorf("it took %d ns and the host %d, want %d for both: it blocks", got, blocked, m.Upload(mib, false))
 	}
 	for _, e := range b.events {
 		if e.Kind == event.OutOfMemory {
@@ -262,6 +271,29 @@ func TestDeferredDeletionReleasesInBatchesAndCostsItsSize(t *testing.T) {
 	}
 	if grew := later - now; grew != 8*mib {
 		t.Errorf("the peak is %d bytes higher, want 8 MiB", grew)
+	}
+}
+
+// late feeds batches that are ready some time after they are asked for.
+type late struct{ now }
+
+const lateness = 5_000_000
+
+func (late) Next(t int64) (exec.Batch, error) { return exec.Batch{Ready: t + lateness}, nil }
+
+func TestABatchIsSentWhenItIsReady(t *testing.T) {
+	for _, ahead := range []int{0, 2} {
+		b := newBenchWith(t, 64*mib, func(c *exec.Config) { c.PrefetchToDevice = ahead })
+		p := b.compile(summed)
+		from := b.rt.Now()
+		if _, err := b.rt.Step(p, 0, late{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range b.transfers() {
+			if c.begin.Peer == gpu && c.begin.Time < from+lateness {
+				t.Errorf("%d ahead: the copy of %s begins after %d ns, before its batch is ready", ahead, c.name, c.begin.Time-from)
+			}
+		}
 	}
 }
 
