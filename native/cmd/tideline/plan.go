@@ -12,16 +12,17 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"tideline/protocol/event"
 	"tideline/shared/plan"
 )
 
 type planCmd struct {
 	File     string        `arg:"" help:"Table of buffers: id,lower,upper,size and, where wanted, alignment, hint, gaps and offset. -: standard input."`
-	Capacity *int64        `placeholder:"BYTES" help:"Find a plan of at most this height. Without it and --minimize, the number in the file's name, as in A.1048576.csv."`
+	Capacity string        `placeholder:"SIZE" help:"Find a plan of at most this height, such as 1048576 or 1MiB. Without it and --minimize, the number in the file's name, as in A.1048576.csv."`
 	Minimize bool          `help:"Find the lowest plan, and prove that it is."`
 	Timeout  time.Duration `default:"60s" help:"Time to search for; the best plan until then is kept."`
 	Nodes    int64         `placeholder:"N" help:"Search for so many decisions at most: the same plan on every machine."`
-	Output   string        `short:"o" placeholder:"FILE" help:"Write the table with the plan's offsets."`
+	Output   string        `short:"o" placeholder:"FILE" help:"Write the table with the plan's offsets. -: to the standard output, in place of the report."`
 	JSON     bool          `name:"json" help:"Print JSON."`
 
 	most int64 // the greatest height that will do; 0: any
@@ -47,17 +48,26 @@ type planned struct {
 // Run plans.
 func (r *planCmd) Run(ctx context.Context, c *console) error {
 	switch {
-	case r.Capacity != nil && *r.Capacity < 1 || r.Nodes < 0:
-		return usage("--capacity and --nodes take a number above 0")
-	case r.Capacity != nil && r.Minimize:
-		return usage("give --capacity BYTES or --minimize, not both")
+	case r.Nodes < 0:
+		return usage("--nodes takes a number above 0")
+	case r.Capacity != "" && r.Minimize:
+		return usage("give --capacity SIZE or --minimize, not both")
 	case r.Timeout <= 0:
 		return usage("--timeout takes a time above 0, such as 60s")
-	case r.Output != "" && r.File != "-" && same(r.File, r.Output):
+	case r.Output == "-" && r.JSON:
+		return usage("--json and -o - both want the standard output: give -o a file's name")
+	case r.Output != "" && r.Output != "-" && r.File != "-" && same(r.File, r.Output):
 		return usage("%s would be overwritten by its own plan: choose another name with -o", r.File)
 	}
-	if r.Capacity != nil {
-		r.most = *r.Capacity
+	if r.Capacity != "" {
+		n, err := event.ParseBytes(r.Capacity)
+		switch {
+		case err != nil:
+			return usage("--capacity: %v", err)
+		case n < 1:
+			return usage("--capacity takes a size above 0, such as 1048576 or 1MiB")
+		}
+		r.most = n
 	}
 	p, err := r.read(c)
 	if err != nil {
@@ -77,12 +87,14 @@ func (r *planCmd) Run(ctx context.Context, c *console) error {
 	}
 	fits := r.most == 0 || res.Height <= r.most
 	if fits && r.Output != "" {
-		if err := r.write(p, res); err != nil {
+		if err := r.write(c, p, res); err != nil {
 			return err
 		}
 	}
-	if err := r.report(c, p, res, took); err != nil {
-		return err
+	if r.Output != "-" {
+		if err := r.report(c, p, res, took); err != nil {
+			return err
+		}
 	}
 	if !fits {
 		return r.tooHigh(res)
@@ -129,7 +141,10 @@ func planWords(res *plan.Result) string {
 	return fmt.Sprintf("height %d, %.2f %% above the floor", res.Height, 100*res.Gap())
 }
 
-func (r *planCmd) write(p *plan.Problem, res *plan.Result) (err error) {
+func (r *planCmd) write(c *console, p *plan.Problem, res *plan.Result) (err error) {
+	if r.Output == "-" {
+		return plan.WriteCSV(c.out, p, &res.Plan)
+	}
 	f, err := os.Create(r.Output)
 	if err != nil {
 		return fmt.Errorf("write the plan to %s: %w", r.Output, without(err))

@@ -34,6 +34,9 @@ func TestPlan(t *testing.T) {
 		{"minimize", []string{good, "--minimize"}, 0, "proven", ""},
 		{"without a question", []string{good}, 0, "proven", ""},
 		{"a capacity that suffices", []string{good, "--capacity", "9"}, 0, "best greedy", ""},
+		{"one with a unit", []string{good, "--capacity", "0.5KiB"}, 0, "512 B", ""},
+		{"one of no size", []string{good, "--capacity", "large"}, 2, "", "--capacity: \"large\" is not a size"},
+		{"one of 0", []string{good, "--capacity", "0"}, 2, "", "--capacity takes a size above 0"},
 		{"one that does not", []string{good, "--capacity", "8"}, 1, "height", "no plan fits into 8: none is lower than 9"},
 		{"one in the name", []string{named}, 1, "height", "no plan fits into 8"},
 		{"the name does not bind", []string{named, "--minimize"}, 0, "proven", ""},
@@ -44,6 +47,7 @@ func TestPlan(t *testing.T) {
 		{"a file that is not there", []string{filepath.Join(dir, "none.csv")}, 1, "", "open the table"},
 		{"a bad table", []string{bad}, 1, "", "line 2, column 5: upper \"x\""},
 		{"fixed offsets that conflict", []string{fixed}, 1, "", "buffers a and b overlap"},
+		{"JSON and the table at one place", []string{good, "--json", "-o", "-"}, 2, "", "both want the standard output"},
 		{"over itself", []string{good, "-o", good}, 2, "", "overwritten"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,5 +92,25 @@ func TestPlanWritesOffsets(t *testing.T) {
 	}
 	if err := plan.Check(p, got); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPlanWritesTheTableToAPipe: -o - is the standard output, as everywhere,
+// and the table is all that is there.
+func TestPlanWritesTheTableToAPipe(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("two.csv", []byte("lower,size,id,upper\n0,8,a,4\n2,3,b,6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := tideline(t, "plan", "two.csv", "--minimize", "-o", "-")
+	if want := "id,lower,upper,size,offset\na,0,4,8,0\nb,2,6,3,8\n"; code != exitDone || stdout != want || stderr != "" {
+		t.Errorf("exit %d, wrote %q, want %q; said %q", code, stdout, want, stderr)
+	}
+	if code, stdout, stderr = tideline(t, "plan", "two.csv", "--capacity", "10", "-o", "-"); code != exitFailed || stdout != "" || !strings.Contains(stderr, "none is lower than 11") {
+		t.Errorf("exit %d, wrote %q, said %q: want nothing written and the reason", code, stdout, stderr)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("a file named - was made")
 	}
 }
