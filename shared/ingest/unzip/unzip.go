@@ -9,7 +9,6 @@ package unzip
 
 import (
 	"bufio"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +39,7 @@ func Open(r io.Reader, limit int64) (out io.Reader, zipped bool, err error) {
 	if len(head) < 2 || head[0] != 0x1f || head[1] != 0x8b {
 		return b, false, nil
 	}
-	z, err := gzip.NewReader(b)
+	z, err := open(b)
 	if err != nil {
 		return nil, true, fmt.Errorf("gzip: read the header: %w", err)
 	}
