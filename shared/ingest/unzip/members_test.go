@@ -39,6 +39,7 @@ func both(t *testing.T, file []byte, in func(io.Reader) io.Reader) (refused bool
 
 // dressed is a file of two members, the first with all that a header may have.
 func dressed(tb testing.TB, sum bool) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	w.Name, w.Comment, w.Extra, w.ModTime = "näme.pickle", "a comment", bytes.Repeat([]byte("extra"), 300), time.Unix(1e9, 0)
