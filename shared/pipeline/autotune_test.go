@@ -81,6 +81,24 @@ func TestHillClimbAtMostDoublesBuffers(t *testing.T) {
 	}
 }
 
+// A larger buffer must bring more than a nanosecond an element; one more call
+// is taken for less.
+func TestHillClimbWantsMoreThanANanosecondOfABuffer(t *testing.T) {
+	for _, c := range []struct {
+		parameter string
+		self      float64 // of the producer
+		want      int
+	}{{BufferSize, 2, 1}, {BufferSize, 1000, 8}, {Parallelism, 2, 8}} {
+		p := &Parameter{c.parameter, 4, 1, 8}
+		source := &Node{Self: c.self}
+		root := &Node{Self: c.self, Ratio: 1, Input: &Node{Async: true, Ratio: 1, Self: c.self, Tuned: p, Input: source}}
+		HillClimb(root, 64, 0)
+		if p.Value != c.want {
+			t.Errorf("%s over work of %v ns: %d, want %d", c.parameter, c.self, p.Value, c.want)
+		}
+	}
+}
+
 func TestWaitOnABuffer(t *testing.T) {
 	for _, c := range []struct {
 		producer, consumer float64

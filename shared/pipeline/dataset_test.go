@@ -290,6 +290,24 @@ func TestChecklistParallelMapOrders(t *testing.T) {
 	}
 }
 
+// Of several results that are there the first in the order of the input is
+// taken, as TensorFlow looks through them from the front.
+func TestUnorderedMapTakesTheFirstInOrderOfThoseDone(t *testing.T) {
+	d := FromSlices(4, 0).With(Stage{Op: OpMap, Parallel: 4, Costs: []int64{9, 3, 2, 1}, Unordered: true})
+	m := mustOpen(t, d)
+	var order []int32
+	for _, at := range []int64{0, 5, 5, 5} {
+		b, err := m.Next(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, b.Indices[0])
+	}
+	if want := []int32{3, 1, 2, 0}; !slices.Equal(order, want) {
+		t.Errorf("elements %v, want %v", order, want)
+	}
+}
+
 // Never more than 4 results, done or pending.
 func TestChecklistParallelMapHoldsFour(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
@@ -709,6 +727,35 @@ func TestRewriteKeepsTheElements(t *testing.T) {
 	d := Range(4).Take(-1).Skip(0).Repeat(1).Map(1, 1).Prefetch(0)
 	if got := d.Rewrite(Rewrites{Noops: true, ParallelMap: true, Prefetch: true}); !slices.Equal(got.Names(), []string{StageRange, StageMap, StagePrefetch}) || got.Stages[1].Parallel != Auto {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What is rewritten unless a program turns it off: a serial map stays serial,
+// and a prefetch is put at the end where there is none.
+func TestDefaultRewrites(t *testing.T) {
+	for _, c := range []struct {
+		d    Dataset
+		want []string
+	}{
+		{Range(9).Map(1, 1), []string{StageRange, StageMap, StagePrefetch}},
+		{Range(9).Map(1, 4).Batch(3, false), []string{StageRange, StageMapBatch, StagePrefetch}},
+		{Range(9).Map(1, 1).Batch(3, false), []string{StageRange, StageMap, StageBatch, StagePrefetch}},
+		{Range(9).Shuffle(3, 1).Repeat(2).Prefetch(3), []string{StageRange, StageShuffle, StagePrefetch}},
+		{Range(9).Take(-1).Skip(0).Repeat(1).Prefetch(0), []string{StageRange, StagePrefetch}},
+		{Range(9).Batch(3, false).PrefetchToDevice(1, 1), []string{StageRange, StageBatch, StageDevice}},
+	} {
+		got := c.d.Rewrite(DefaultRewrites())
+		if !slices.Equal(got.Names(), c.want) {
+			t.Errorf("%v becomes %v, want %v", c.d.Names(), got.Names(), c.want)
+		}
+		for i, s := range got.Stages {
+			if s.Op == OpMap && s.Parallel == Auto {
+				t.Errorf("%v: stage %d runs in parallel, which nobody asked for", c.d.Names(), i)
+			}
+		}
+		if last := got.Stages[len(got.Stages)-1]; last.Op == OpPrefetch && c.d.Stages[len(c.d.Stages)-1].N != last.N && last.N != Auto {
+			t.Errorf("%v: a prefetch of %d is put at the end, want an automatic one", c.d.Names(), last.N)
+		}
 	}
 }
 
