@@ -9,16 +9,18 @@ import (
 // AccumulateSums turns every sum of more than two tensors into a chain of
 // additions into one buffer, so that a summand can die when it is added, not
 // when all are there. Grappler does so on a device whose modelled peak exceeds
-// 80 % of its memory. It gives the number of sums.
+// 80 % of its memory, for the types that it has a temporary variable of. Half
+// precision is rounded at every step then, as there. It gives the number of
+// sums.
 func AccumulateSums(p *program.Program, deviceBytes int64) (*program.Program, int, error) {
-	if peak, _ := LiveBytes(p); deviceBytes <= 0 || peak <= deviceBytes/10*8 {
+	if peak, _ := LiveBytes(p); deviceBytes <= 0 || peak <= deviceBytes-deviceBytes/5 {
 		return p, 0, nil
 	}
 	g := edit(p)
 	sums := 0
 	for i := range p.Nodes {
 		n := g.node(program.NodeID(i))
-		if n.Op != program.OpAddN || len(n.Inputs) <= 2 || !exact(g.value(n.Outputs[0]).DType) {
+		if n.Op != program.OpAddN || len(n.Inputs) <= 2 || !accumulates(g.value(n.Outputs[0]).DType) {
 			continue
 		}
 		inputs := slices.Clone(n.Inputs)
@@ -45,4 +47,8 @@ func AccumulateSums(p *program.Program, deviceBytes int64) (*program.Program, in
 	}
 	out, err := g.finish()
 	return out, sums, err
+}
+
+func accumulates(d program.DType) bool {
+	return d == program.Float16 || d == program.Float32 || d == program.Float64 || d == program.Int64
 }

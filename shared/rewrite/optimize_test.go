@@ -57,6 +57,31 @@ func TestOptimizeRunsInOrder(t *testing.T) {
 	}
 }
 
+// What one pass leaves to an earlier one is done in the second iteration: the
+// squared difference is seen once the identity in its way has gone.
+func TestOptimizeRunsTwice(t *testing.T) {
+	b := program.NewBuilder("twice", 1)
+	s := program.Shape{4}
+	x, y := b.Input("x", program.Float32, s), b.Input("y", program.Float32, s)
+	d := b.Op(program.OpIdentity, program.Attrs{}, b.Op(program.OpSub, program.Attrs{}, x, y))
+	b.Fetch("z", b.Op(program.OpTanh, program.Attrs{}, b.Op(program.OpSquare, program.Attrs{}, d)))
+	p, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, notes, err := rewrite.Optimize(p, rewrite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for _, n := range notes {
+		at[n.Pass] = n.Iteration
+	}
+	if at["arithmetic"] != 1 || at["remapping"] != 2 {
+		t.Errorf("%v, want arithmetic in iteration 1 and remapping in iteration 2", notes)
+	}
+}
+
 // Every switch leaves its pass out; a small graph is left as it is.
 func TestOptimizeSwitches(t *testing.T) {
 	p := needless(t)

@@ -83,6 +83,66 @@ func TestSwapLeavesAlone(t *testing.T) {
 	}
 }
 
+// At the edge: 1024 bytes stay and a float more goes; a millisecond between
+// making and use stays and a nanosecond more goes.
+func TestSwapLeavesAloneUpToItsBounds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		width int64 // of an output, in floats
+		nanos int64 // of the loss, which is between every making and use
+		goes  bool
+	}{
+		{"1024 bytes", 256, 1_000_001, false},
+		{"1028 bytes", 257, 1_000_001, true},
+		{"a millisecond", 257, 1_000_000, false},
+	} {
+		b := program.NewBuilder("edge", 1)
+		x := b.Input("x", program.Float32, program.Shape{c.width})
+		y := b.Op(program.OpTanh, program.Attrs{}, x)
+		big := b.Op(program.OpBroadcastTo, program.Attrs{Shape: program.Shape{100, c.width}}, y)
+		s := b.Op(program.OpSum, program.Attrs{}, big)
+		b.Fetch("z", b.Op(program.OpMul, program.Attrs{}, y, s))
+		p, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak, _ := rewrite.LiveBytes(p)
+		_, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{
+			Mode: rewrite.SwapHeuristics, DeviceBytes: peak - 1, Rate: 1 << 60,
+			Nanos: func(_ *program.Program, n *program.Node) int64 {
+				if n.Op == program.OpSum {
+					return c.nanos
+				}
+				return 0
+			},
+		})
+		if err != nil || (pairs == 1) != c.goes {
+			t.Errorf("%s: %d pairs (%v), want it to go: %v", c.name, pairs, err, c.goes)
+		}
+	}
+}
+
+// Two peaks of one height want a round each.
+func TestSwapGoesOnUntilNoPeakIsAbove(t *testing.T) {
+	b := program.NewBuilder("two peaks", 1)
+	x := b.Input("x", program.Float32, program.Shape{1024})
+	for range 2 {
+		y := b.Op(program.OpTanh, program.Attrs{}, x)
+		big := b.Op(program.OpBroadcastTo, program.Attrs{Shape: program.Shape{100, 1024}}, y)
+		x = b.Op(program.OpMul, program.Attrs{}, y, b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpExp, program.Attrs{}, b.Op(program.OpAbs, program.Attrs{}, big))))
+	}
+	b.Fetch("z", x)
+	p, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak, _ := rewrite.LiveBytes(p)
+	q, pairs, err := rewrite.ApplySwap(p, rewrite.Swap{Mode: rewrite.SwapHeuristics, DeviceBytes: peak - 1, Nanos: millisecond})
+	if after, _ := rewrite.LiveBytes(q); err != nil || pairs != 2 || after >= peak {
+		t.Errorf("%d pairs (%v), peak %d, was %d; want one pair for each peak", pairs, err, after, peak)
+	}
+}
+
 // Swap-in starts early enough for 16 GB/s before the tensor's first reader.
 func TestSwapInStartsInTime(t *testing.T) {
 	p, _ := chain(t, 20, 1<<14, 64) // 4 MiB an output: 0.26 ms on the link
@@ -207,6 +267,37 @@ func TestSwapAheadTradesMemory(t *testing.T) {
 			t.Errorf("%d nodes ahead: peak %d, less than %d with fewer", ahead, peak, last)
 		}
 		last = peak
+	}
+}
+
+// Sums of three and more, of the types that TensorFlow accumulates.
+func TestWhichSumsAreAccumulated(t *testing.T) {
+	for _, c := range []struct {
+		dtype program.DType
+		parts int
+		want  int
+	}{
+		{program.Float32, 2, 0},
+		{program.Float32, 3, 1},
+		{program.Float64, 3, 1},
+		{program.Float16, 3, 1},
+		{program.Int64, 3, 1},
+		{program.BFloat16, 3, 0},
+		{program.Int32, 3, 0},
+	} {
+		b := program.NewBuilder("sum", 1)
+		var parts []program.ValueID
+		for range c.parts {
+			parts = append(parts, b.Input("x", c.dtype, program.Shape{1024}))
+		}
+		b.Fetch("sum", b.Op(program.OpAddN, program.Attrs{}, parts...))
+		p, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, sums, err := rewrite.AccumulateSums(p, 1); err != nil || sums != c.want {
+			t.Errorf("a sum of %d of %s: %d accumulated, %v; want %d", c.parts, c.dtype, sums, err, c.want)
+		}
 	}
 }
 
