@@ -133,6 +133,9 @@ func (r *Runner) parts(batch int) int {
 // passes are the rewrites that the workload asks for.
 func (r *Runner) passes(b *zoo.Built, parts int) rewrite.Options {
 	o := rewrite.Options{Disabled: r.w.Optimize == nil || !*r.w.Optimize, Microbatches: parts}
+	if !o.Disabled && r.w.Mode != api.Planned && len(r.hw.Devices) > 1 { // memory is left to XLA, which plans it
+		o.DeviceBytes = r.hw.Devices[1].Limit
+	}
 	t := r.w.Train
 	if t == nil {
 		return o

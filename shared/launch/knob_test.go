@@ -379,3 +379,27 @@ func TestRemarkIsLogged(t *testing.T) {
 		t.Errorf("%v, logged %v", err, found)
 	}
 }
+
+// With optimize a sum of many gradients is accumulated where the step would
+// take more than 80 % of the device, as TensorFlow's scheduling heuristic has
+// it, and not where there is room, or where XLA plans the memory.
+func TestSumsAreAccumulatedWhereMemoryIsShort(t *testing.T) {
+	on := true
+	bert := func(limit int64, mode api.Mode) ran {
+		return run(t, api.Workload{
+			Model: "bert-2layer", Mode: mode, Train: &api.Train{}, Batch: []int{32}, Steps: 2, Optimize: &on,
+			Devices: []api.Device{{Preset: "t4-16g", MemoryLimit: limit}},
+		})
+	}
+	roomy := bert(0, api.Graph)
+	peak := roomy.Devices[1].PeakInUse
+	if roomy.logged("accumulated") {
+		t.Error("sums are accumulated where there is room")
+	}
+	if tight := bert(peak*21/20, api.Graph); tight.Reason != event.EndDone || !tight.logged("sums are accumulated") {
+		t.Errorf("within 21/20 of the peak %d: %s, peak %d, log %q", peak, tight.Reason, tight.Devices[1].PeakInUse, tight.log)
+	}
+	if planned := bert(peak*21/20, api.Planned); planned.logged("accumulated") {
+		t.Error("sums are accumulated where the memory is planned")
+	}
+}

@@ -42,3 +42,27 @@ func TestRetracingIsWarnedOfTwiceAtMost(t *testing.T) {
 		}
 	}
 }
+
+// The last ten calls count, and no earlier ones: T traced, a point did not.
+func TestRetracesAreCountedOverTenCalls(t *testing.T) {
+	for _, c := range []struct{ calls, warned string }{
+		{"TTTTT", "    W"},
+		{"TTTT......T", "           "},         // the first is the eleventh back
+		{"TTTT.....T", "         W"},           // and here the tenth
+		{"TTTTTTTTTTTTTTT", "    WW         "}, // twice in its life
+		{".........TTTTT", "             W"},
+	} {
+		var r retraces
+		got := ""
+		for _, x := range c.calls {
+			if r.call(x == 'T') {
+				got += "W"
+			} else {
+				got += " "
+			}
+		}
+		if got != c.warned {
+			t.Errorf("calls %q: warned at %q, want %q", c.calls, got, c.warned)
+		}
+	}
+}
