@@ -14,16 +14,22 @@ import (
 // drawn are the values that a fuzzer's bytes choose from, by option. An option
 // that takes true or false needs no entry.
 var drawn = map[string]func(d check.Draw) string{
-	"fragmentation_fraction":          func(d check.Draw) string { return parts(d, 1000) },
-	"profile":                         func(d check.Draw) string { return [...]string{"current", "classic", "core", "plugin"}[d.Draw(4)] },
-	"max_split_size_mb":               func(d check.Draw) string { return strconv.Itoa(20 + d.Draw(60)) },
-	"max_non_split_rounding_mb":       func(d check.Draw) string { return strconv.Itoa(20 + d.Draw(60)) },
-	"garbage_collection_threshold":    func(d check.Draw) string { return parts(d, 100) },
-	"roundup_power2_divisions":        func(d check.Draw) string { return strconv.Itoa(1 << d.Draw(6)) },
-	"large_segment_size_mb":           func(d check.Draw) string { return strconv.Itoa(10 + 2*d.Draw(16)) },
-	"backend":                         func(check.Draw) string { return "native" },
-	"pinned_num_register_threads":     func(d check.Draw) string { return strconv.Itoa(1 << d.Draw(8)) },
-	"pinned_reserve_segment_size_mb":  func(d check.Draw) string { return strconv.Itoa(1 + d.Draw(64)) },
+	"fragmentation_fraction":         func(d check.Draw) string { return parts(d, 1000) },
+	"profile":                        func(d check.Draw) string { return [...]string{"current", "classic", "core", "plugin"}[d.Draw(4)] },
+	"max_split_size_mb":              func(d check.Draw) string { return strconv.Itoa(20 + d.Draw(60)) },
+	"max_non_split_rounding_mb":      func(d check.Draw) string { return strconv.Itoa(20 + d.Draw(60)) },
+	"garbage_collection_threshold":   func(d check.Draw) string { return parts(d, 100) },
+	"roundup_power2_divisions":       func(d check.Draw) string { return strconv.Itoa(1 << d.Draw(6)) },
+	"large_segment_size_mb":          func(d check.Draw) string { return strconv.Itoa(10 + 2*d.Draw(16)) },
+	"backend":                        func(check.Draw) string { return "native" },
+	"pinned_num_register_threads":    func(d check.Draw) string { return strconv.Itoa(1 << d.Draw(8)) },
+	"pinned_reserve_segment_size_mb": func(d check.Draw) string { return strconv.Itoa(1 + d.Draw(64)) },
+	"pinned_max_round_threshold_mb":  func(d check.Draw) string { return strconv.Itoa(d.Draw(64)) },
+	"pinned_max_cached_size_mb":      func(d check.Draw) string { return strconv.Itoa(d.Draw(64)) },
+	"expandable_segments_reserve":    func(d check.Draw) string { return parts(d, 100) },
+
+	"expandable_segments_reserve_by_class": func(d check.Draw) string { return "[a:" + parts(d, 100) + "]" },
+
 	"memory_fraction":                 func(d check.Draw) string { return parts(d, 100) },
 	"per_process_memory_fraction":     func(d check.Draw) string { return parts(d, 100) },
 	"arena_extend_strategy":           func(d check.Draw) string { return strconv.Itoa(d.Draw(2)) },

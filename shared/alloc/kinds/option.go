@@ -307,14 +307,32 @@ var torchDocs = map[string][3]string{ // default, want, doc
 	"pinned_use_background_threads":     {"false", wantFlag, "Of host memory; changes no address."},
 	"pinned_reserve_segment_size_mb":    {"", "an integer of at least 1", "Of host memory; changes no address."},
 	"graph_capture_record_stream_reuse": {"false", wantFlag, "Of captured graphs; changes no address here."},
+	"throw_on_cudamalloc_oom":           {"false", wantFlag, "Refuse a request before the driver is asked where a new segment would pass per_process_memory_fraction, or the device. What is idle counts, and is not given back for it."},
+	"expandable_segments_reserve":       {"", "a part of the device's memory such as 0.5, or GiB such as 40G", "The addresses that an expandable segment sets aside, and so the largest request; the default is 9/8 of the device, which is the most."},
+
+	"expandable_segments_reserve_by_class": {"", "a list such as [serving:0.25,cache:8G]", "The same by classes that a program gives its streams, which no record tells; changes nothing here."},
+
+	"pinned_free_catch_all":         {"false", wantFlag, "Of host memory; changes no address."},
+	"pinned_max_round_threshold_mb": {"", "an integer of at least 0", "Of host memory; changes no address."},
+	"pinned_max_cached_size_mb":     {"", "an integer of at least 0", "Of host memory; changes no address."},
 }
 
 // torchSince is the first release of PyTorch with an option, where that is known
 // and matters: judged by when the change was proposed (pull requests 136174 of
-// September 2024 and 172056 of January 2026) against the releases of the time.
+// September 2024 and 172056 of January 2026) against the releases of the time, or
+// by what installed releases take.
 var torchSince = map[string]string{
 	"max_non_split_rounding_mb": "2.6",
 	"large_segment_size_mb":     "2.11",
+
+	// What 2.11 refuses and 2.15 takes; which of the releases between them was the
+	// first is not known.
+	"throw_on_cudamalloc_oom":              "2.15",
+	"expandable_segments_reserve":          "2.15",
+	"expandable_segments_reserve_by_class": "2.15",
+	"pinned_free_catch_all":                "2.15",
+	"pinned_max_round_threshold_mb":        "2.15",
+	"pinned_max_cached_size_mb":            "2.15",
 }
 
 // Since is the first release of the program with an option, such as "2.11"; ""

@@ -47,9 +47,9 @@ func (a *Allocator) findExpandable(q *ask) uint32 {
 			return h
 		}
 	}
-	if size, _ := a.reservationSize(q.arena.pool); a.total == 0 && q.rounded > size {
+	if size, _ := a.reservationSize(q.arena.pool); q.rounded > size && (a.total == 0 || a.settings.Reserve.Value > 0) {
 		// More than is ever set aside. Where the device is known its memory ends
-		// before the addresses do.
+		// before the addresses do, unless fewer are set aside.
 		a.obs.RegionRefused(q.rounded)
 		return none
 	}
@@ -64,8 +64,8 @@ func (a *Allocator) holds(h uint32, size int64) bool {
 	return sum >= size
 }
 
-// reserve sets addresses aside for 9/8 of the device, so that pages can be
-// unmapped in front and mapped behind.
+// reserve sets addresses aside, for 9/8 of the device unless the settings say
+// less, so that pages can be unmapped in front and mapped behind.
 func (a *Allocator) reserve(ar *arena) uint32 {
 	size, page := a.reservationSize(ar.pool)
 	addr, ok := a.virtual.Reserve(size)
@@ -84,6 +84,7 @@ func (a *Allocator) reservationSize(p *pool) (size, page int64) {
 	if a.total > 0 {
 		size = a.total + a.total/8
 	}
+	size = a.settings.Reserve.bytes(a.total, size)
 	return (size + page - 1) / page * page, page
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // OutOfMemory tells of a request that failed, after everything idle that could
-// be given back was given back. Bytes.
+// be given back was given back, unless it says otherwise. Bytes.
 type OutOfMemory struct {
 	Device    int
 	Requested int64
@@ -16,6 +16,9 @@ type OutOfMemory struct {
 	Stream    Stream
 	Pool      PoolID
 	Absurd    bool // beyond 2^60 bytes: nothing was tried, and nothing below is set
+	// Preempted: refused by throw_on_cudamalloc_oom. The driver was not asked, and
+	// nothing idle was given back.
+	Preempted bool
 
 	DeviceTotal int64 // 0 when unknown
 	DeviceFree  int64
@@ -60,8 +63,10 @@ func (a *Allocator) outOfMemory(q *ask) {
 		}
 	}
 	a.failure = o
-	a.stats.ooms++
-	a.trace(ActionOOM, uint64(free), q.rounded, q.arena.stream)
+	if o.Preempted = q.preempted; !o.Preempted {
+		a.stats.ooms++
+		a.trace(ActionOOM, uint64(free), q.rounded, q.arena.stream)
+	}
 	a.obs.Log(alloc.Warning, o.Error())
 }
 
@@ -74,6 +79,10 @@ func (o *OutOfMemory) Error() string { return o.Text("") }
 func (o *OutOfMemory) Text(processes string) string {
 	if o.Absurd {
 		return "CUDA out of memory. Tried to allocate more than 1EB memory."
+	}
+	if o.Preempted {
+		return "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit." +
+			" Requested size: " + FormatSize(o.Requested)
 	}
 	s := "CUDA out of memory. Tried to allocate " + FormatSize(o.Segment) +
 		". GPU " + strconv.Itoa(o.Device) + " has a total capacity of " + FormatSize(o.DeviceTotal) +

@@ -50,6 +50,8 @@ type ask struct {
 	bytes   int64 // requested
 	rounded int64
 	arena   *arena
+	// preempted: refused without asking the driver, or giving anything back.
+	preempted bool
 }
 
 func (a *Allocator) ask(r *Request) ask {
@@ -73,7 +75,7 @@ func (a *Allocator) ask(r *Request) ask {
 	if ar == nil || ar.stream != r.Stream {
 		ar = a.arenaOf(p, r.Stream)
 	}
-	return ask{r.Bytes, n, ar}
+	return ask{bytes: r.Bytes, rounded: n, arena: ar}
 }
 
 // miss gets a block by other means than the free ones: in this order, by
@@ -87,14 +89,14 @@ func (a *Allocator) miss(q *ask) uint32 {
 	if a.collect {
 		a.collectGarbage()
 	}
-	if h := a.grow(q); h != none {
+	if h := a.grow(q); h != none || q.preempted {
 		return h
 	}
 	if h := a.fallBack(q); h != none {
 		return h
 	}
 	if a.releaseOversize(q) {
-		if h := a.grow(q); h != none {
+		if h := a.grow(q); h != none || q.preempted {
 			return h
 		}
 	}
@@ -104,6 +106,21 @@ func (a *Allocator) miss(q *ask) uint32 {
 	a.releaseAll()
 	a.stats.retries++
 	return a.grow(q)
+}
+
+// preempts says that a request is refused before the driver is asked, as
+// throw_on_cudamalloc_oom has it: with what is reserved, idle or not, a new
+// segment would pass the part of the device that the settings name, or all of
+// it. A limit that holds is asked first, and has the idle given back as ever.
+func (a *Allocator) preempts(segment int64) bool {
+	if !a.settings.Preempt || a.total == 0 {
+		return false
+	}
+	allowed := a.total
+	if f := a.settings.Fraction; f > 0 {
+		allowed = int64(f * float64(a.total))
+	}
+	return segment > allowed-a.reserved
 }
 
 // fallBack tries the private pools that were opened for it.
@@ -246,6 +263,10 @@ func (a *Allocator) grow(q *ask) uint32 {
 	// The limit is held against the segment also where fewer bytes would be
 	// mapped, as upstream.
 	if a.limit != unlimited && size > a.limit-a.reserved {
+		a.obs.RegionRefused(size)
+		return none
+	}
+	if q.preempted = a.preempts(size); q.preempted {
 		a.obs.RegionRefused(size)
 		return none
 	}

@@ -35,6 +35,8 @@ type Settings struct {
 	LargeSegment        int64                // large_segment_size_mb in bytes; 0 means 20 MiB
 	Fraction            float64              // per_process_memory_fraction, in (0, 1], read by New; 0 and 1 mean no limit
 	Backend             Backend              // backend
+	Preempt             bool                 // throw_on_cudamalloc_oom
+	Reserve             Reserve              // expandable_segments_reserve
 
 	// These are read and kept; they change no address.
 
@@ -44,6 +46,18 @@ type Settings struct {
 	BackgroundThreads  bool  // pinned_use_background_threads
 	PinnedReserve      int64 // pinned_reserve_segment_size_mb in bytes
 	GraphCaptureReuses bool  // graph_capture_record_stream_reuse
+	PinnedCatchAll     bool  // pinned_free_catch_all
+	PinnedMaxRound     Most  // pinned_max_round_threshold_mb
+	PinnedMaxCached    Most  // pinned_max_cached_size_mb
+	// ReserveByClass is the list of expandable_segments_reserve_by_class, without
+	// blanks. A program tags its streams with classes, which no record tells.
+	ReserveByClass string
+}
+
+// Most is a limit that may be 0, which is not the same as none.
+type Most struct {
+	Bytes int64
+	Set   bool
 }
 
 const (
@@ -99,6 +113,12 @@ var options = []struct {
 		return p.megabytes(&s.PinnedReserve, 1, "an integer of at least 1")
 	}},
 	{"graph_capture_record_stream_reuse", func(s *Settings, p *parser) error { return p.truth(&s.GraphCaptureReuses) }},
+	{"throw_on_cudamalloc_oom", func(s *Settings, p *parser) error { return p.truth(&s.Preempt) }},
+	{"expandable_segments_reserve", func(s *Settings, p *parser) error { return p.reserve(&s.Reserve) }},
+	{"expandable_segments_reserve_by_class", parseReserves},
+	{"pinned_free_catch_all", func(s *Settings, p *parser) error { return p.truth(&s.PinnedCatchAll) }},
+	{"pinned_max_round_threshold_mb", func(s *Settings, p *parser) error { return p.most(&s.PinnedMaxRound) }},
+	{"pinned_max_cached_size_mb", func(s *Settings, p *parser) error { return p.most(&s.PinnedMaxCached) }},
 }
 
 // OptionNames are the options that ParseSettings knows.
@@ -146,6 +166,8 @@ func (s *Settings) Validate() error {
 		}
 	case !(s.GarbageCollection >= 0 && s.GarbageCollection < 1):
 		return &SettingError{"garbage_collection_threshold", strconv.FormatFloat(s.GarbageCollection, 'g', -1, 64), "above 0 and below 1"}
+	case !s.Reserve.valid():
+		return &SettingError{"expandable_segments_reserve", s.Reserve.String(), wantReserve}
 	case !(s.Fraction >= 0 && s.Fraction <= 1):
 		return &SettingError{"per_process_memory_fraction", strconv.FormatFloat(s.Fraction, 'g', -1, 64), "above 0 and at most 1"}
 	}
@@ -267,6 +289,11 @@ func (p *parser) megabytes(to *int64, least int64, want string) error {
 	}
 	*to = min(n, maxMegabytes) * mib
 	return nil
+}
+
+func (p *parser) most(to *Most) error {
+	to.Set = true
+	return p.megabytes(&to.Bytes, 0, "an integer of at least 0")
 }
 
 func (p *parser) truth(to *bool) error {

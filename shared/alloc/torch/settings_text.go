@@ -66,6 +66,21 @@ func (s *Settings) String() string {
 	truth("pinned_use_background_threads", s.BackgroundThreads)
 	megabytes("pinned_reserve_segment_size_mb", s.PinnedReserve)
 	truth("graph_capture_record_stream_reuse", s.GraphCaptureReuses)
+	truth("throw_on_cudamalloc_oom", s.Preempt)
+	if s.Reserve != (Reserve{}) {
+		add("expandable_segments_reserve", s.Reserve.String())
+	}
+	if s.ReserveByClass != "" {
+		add("expandable_segments_reserve_by_class", s.ReserveByClass)
+	}
+	truth("pinned_free_catch_all", s.PinnedCatchAll)
+	most := func(option string, m Most) {
+		if m.Set {
+			add(option, strconv.FormatInt(m.Bytes/mib, 10))
+		}
+	}
+	most("pinned_max_round_threshold_mb", s.PinnedMaxRound)
+	most("pinned_max_cached_size_mb", s.PinnedMaxCached)
 	return strings.Join(parts, ",")
 }
 
