@@ -115,7 +115,7 @@ func (pl *placer) list() string {
 	for i, l := range pl.devices {
 		names[i] = l.Name.String()
 	}
-	sort.Strings(names)
+	sort.SliceStable(names, func(i, j int) bool { return names[i] < names[j] })
 	return "[" + strings.Join(names, ", ") + "]"
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // Check returns nil if the plan is valid for the problem: each offset a
@@ -101,14 +102,12 @@ func changesOf(p *Problem, offsets []int64) []change {
 		}
 		add(i, at, b.Upper, 0, b.Size)
 	}
-	slices.SortStableFunc(changes, func(x, y change) int {
-		if c := cmp.Compare(x.time, y.time); c != 0 || x.start == y.start {
-			return c
+	sort.SliceStable(changes, func(i, j int) bool {
+		x, y := &changes[i], &changes[j]
+		if x.time != y.time {
+			return x.time < y.time
 		}
-		if y.start {
-			return -1
-		}
-		return 1
+		return !x.start && y.start
 	})
 	return changes
 }

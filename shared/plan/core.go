@@ -175,7 +175,7 @@ func (c *core) ranked(h heuristic, noise func() uint64) []int32 {
 			order[i] = keys{t, w, a, int32(i)}
 		}
 	}
-	slices.SortStableFunc(order, func(x, y keys) int {
+	slices.SortStableFunc(order, func(x, y keys) int { // in the search's loop: not sort.SliceStable
 		switch {
 		case x.a != y.a:
 			return sign(y.a - x.a)

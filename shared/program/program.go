@@ -1,5 +1,7 @@
 package program
 
+import "slices"
+
 // Program is one training or inference step as a graph: nodes in program
 // order (which is topological), the values they produce, the variables that
 // outlive the step. It is the same for every executor; eager execution walks
@@ -167,6 +169,20 @@ type Attrs struct {
 	Guarded bool
 	Seed    int64 // Dropout, RandomUniform: tells the nodes of one program apart
 }
+
+// Equal says whether a and b are the same in every field, where a list that is
+// left out is another than an empty one. It is reflect.DeepEqual without package
+// reflect, 30 KB of the browser's module.
+func (a *Attrs) Equal(b *Attrs) bool {
+	return a.Variable == b.Variable && a.Slots == b.Slots && a.DType == b.DType &&
+		a.Strides == b.Strides && a.Window == b.Window && a.Padding == b.Padding &&
+		a.TransposeA == b.TransposeA && a.TransposeB == b.TransposeB &&
+		sameList(a.Axes, b.Axes) && sameList(a.Begin, b.Begin) && sameList(a.End, b.End) && sameList(a.Shape, b.Shape) &&
+		a.Value == b.Value && a.KeepDims == b.KeepDims && a.Training == b.Training && a.Nesterov == b.Nesterov &&
+		a.Guarded == b.Guarded && a.Seed == b.Seed
+}
+
+func sameList(a, b []int64) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 // MaxSlots is the most variables of state that an optimizer keeps for a weight.
 const MaxSlots = 3

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"reflect"
 	"strconv"
 
 	"tideline/shared/program"
@@ -178,7 +177,7 @@ func mergeable(n *program.Node) bool {
 }
 
 func (g *graph) equal(a, b *program.Node, fetched []bool) bool {
-	if a.Op != b.Op || a.Device != b.Device || len(a.Outputs) != len(b.Outputs) || !reflect.DeepEqual(a.Attrs, b.Attrs) {
+	if a.Op != b.Op || a.Device != b.Device || len(a.Outputs) != len(b.Outputs) || !a.Attrs.Equal(&b.Attrs) {
 		return false
 	}
 	for i := range a.Outputs {

@@ -78,7 +78,7 @@ type Step struct {
 // they are sorted in place.
 func StepOf(begin, end int64, spans []Span) Step {
 	s := Step{Nanos: max(0, end-begin)}
-	slices.SortFunc(spans, func(a, b Span) int {
+	slices.SortFunc(spans, func(a, b Span) int { // for each step of a run: not sort.Slice
 		switch {
 		case a.Begin != b.Begin:
 			return cmp.Compare(a.Begin, b.Begin)
