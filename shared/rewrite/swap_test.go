@@ -65,6 +65,60 @@ func TestSwapTakesTheBestFitnessFirst(t *testing.T) {
 	}
 }
 
+// Of two tensors that live over the peak: long ago made counts as much as late
+// used, and the more readers the less.
+func TestTheFitnessOfASwap(t *testing.T) {
+	wait := func(b *program.Builder, x program.ValueID, nodes int) program.ValueID {
+		for range nodes {
+			x = b.Op(program.OpAbs, program.Attrs{}, x)
+		}
+		return x
+	}
+	for _, c := range []struct {
+		name    string
+		between int // nodes between the making of the first and of the second
+		later   int // nodes by which the second is used after the first, or before it
+		readers int // of the first, after the peak
+		want    string
+	}{
+		{"made long before", 10, 1, 1, "Sigmoid"},
+		{"used long after", 1, 10, 1, "Tanh"},
+		{"read once", 1, -3, 1, "Sigmoid"},
+		{"read by many", 1, -3, 4, "Tanh"},
+	} {
+		b := program.NewBuilder("fitness", 1)
+		x := b.Input("x", program.Float32, program.Shape{1024})
+		first := b.Op(program.OpSigmoid, program.Attrs{}, x)
+		x = wait(b, x, c.between)
+		second := b.Op(program.OpTanh, program.Attrs{}, x)
+		s := b.Op(program.OpSum, program.Attrs{}, b.Op(program.OpBroadcastTo, program.Attrs{Shape: program.Shape{100, 1024}}, x))
+		s = wait(b, s, 10)
+		use := func() { b.Fetch("z", b.Op(program.OpMul, program.Attrs{}, second, wait(b, s, max(0, c.later)))) }
+		if c.later < 0 {
+			use()
+		}
+		y := wait(b, s, max(0, -c.later))
+		for range c.readers {
+			y = b.Op(program.OpMul, program.Attrs{}, first, y)
+		}
+		b.Fetch("y", b.Op(program.OpSum, program.Attrs{}, y))
+		if c.later >= 0 {
+			use()
+		}
+		p, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak, _ := rewrite.LiveBytes(p)
+		q, _, err := rewrite.ApplySwap(p, rewrite.Swap{
+			Mode: rewrite.SwapHeuristics, DeviceBytes: peak - 1, Nanos: millisecond, Rate: 1 << 60, Eager: true,
+		})
+		if got := swapped(q); err != nil || !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: %v goes (%v), want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
 // What Grappler leaves alone: small tensors, and those that are used within a
 // millisecond.
 func TestSwapLeavesAlone(t *testing.T) {
