@@ -273,6 +273,26 @@ func TestAlignmentAndFixedOffsets(t *testing.T) {
 	}
 }
 
+// TestFloorsAreSharperThanLoads: offsets that are multiples of 256 cost all
+// buffers but the topmost their padding, and a fixed offset is as high as it is.
+func TestFloorsAreSharperThanLoads(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		buffers     []Buffer
+		load, floor int64
+	}{
+		{"aligned", []Buffer{{Upper: 3, Size: 5, Align: 256}, {Upper: 3, Size: 4, Align: 256}}, 9, 256 + 4},
+		{"the topmost saves most", []Buffer{{Upper: 3, Size: 255, Align: 256}, {Upper: 3, Size: 1, Align: 256}, {Upper: 3, Size: 256, Align: 256}}, 512, 513},
+		{"one is not aligned", []Buffer{{Upper: 3, Size: 5, Align: 256}, {Upper: 3, Size: 4}}, 9, 9},
+		{"fixed", []Buffer{{Upper: 3, Size: 5, Fixed: true, Offset: 100}}, 5, 105},
+	} {
+		p := &Problem{Buffers: c.buffers}
+		if Load(p) != c.load || Floor(p) != c.floor || optimum(t, p) < c.floor {
+			t.Errorf("%s: load %d, floor %d, optimum %d; want %d and %d", c.name, Load(p), Floor(p), optimum(t, p), c.load, c.floor)
+		}
+	}
+}
+
 // TestGapsShareBytes: what a gap leaves free is used.
 func TestGapsShareBytes(t *testing.T) {
 	p := &Problem{Buffers: []Buffer{
