@@ -112,31 +112,87 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// TestModuleStaysSmall follows the browser module's imports through our own
-// packages: one import of net/http would triple what a visitor downloads.
-func TestModuleStaysSmall(t *testing.T) {
-	pkgs := tree(t)
-	heavy := []string{"net$", "net/http", "encoding/json", "reflect", "regexp", "text/template", "html/template", "go.yaml.in/yaml/v3", "google.golang.org/protobuf", "google.golang.org/grpc", "github.com/andybalholm/brotli"}
-	seen := map[string]bool{}
+// modulesFolders are the folders of our own packages that the browser modules are
+// made of, each with how it is come by.
+func modulesFolders(t *testing.T, pkgs map[string]*sourcePackage) map[string][]string {
+	t.Helper()
+	seen := map[string][]string{}
 	var follow func(dir string, trail []string)
 	follow = func(dir string, trail []string) {
-		if seen[dir] || pkgs[dir] == nil {
+		if seen[dir] != nil || pkgs[dir] == nil {
 			return
 		}
-		seen[dir] = true
-		trail = append(trail, dir)
+		trail = append(slices.Clone(trail), dir)
+		seen[dir] = trail
 		for imp := range pkgs[dir].imports {
-			if slices.ContainsFunc(heavy, func(h string) bool { return within(imp, h) }) {
-				t.Errorf("%s imports %s", strings.Join(trail, " -> "), imp)
-			}
 			if rest, ours := strings.CutPrefix(imp, "tideline/"); ours {
 				follow(rest, trail)
 			}
 		}
 	}
-	follow("wasm", nil)
-	if len(seen) < 5 {
+	for _, module := range []string{"wasm", "wasm/rerun/module", "wasm/reader/module"} {
+		follow(module, nil)
+	}
+	if len(seen) < 40 {
 		t.Fatalf("followed only %v from wasm", seen)
+	}
+	return seen
+}
+
+// TestModulesStaySmall: one import of net/http would triple what a visitor
+// downloads.
+func TestModulesStaySmall(t *testing.T) {
+	pkgs := tree(t)
+	heavy := []string{"net$", "net/http", "encoding/json", "compress/gzip", "reflect", "regexp", "text/template", "html/template", "go.yaml.in/yaml/v3", "google.golang.org/protobuf", "google.golang.org/grpc", "github.com/andybalholm/brotli"}
+	for dir, trail := range modulesFolders(t, pkgs) {
+		for imp := range pkgs[dir].imports {
+			if slices.ContainsFunc(heavy, func(h string) bool { return within(imp, h) }) {
+				t.Errorf("%s imports %s", strings.Join(trail, " -> "), imp)
+			}
+		}
+	}
+}
+
+// sortBySlices are the packages of the modules that sort with package slices, and
+// why they do. It is quicker, and compiled anew for each type of element, 7 to 25
+// KB of a module; sort.Slice and sort.SliceStable are there once.
+var sortBySlices = map[string]string{
+	"shared/store":             "numbers of blocks, at each picture",
+	"shared/plan":              "numbers of buffers and the search's keys, in its loops",
+	"shared/program":           "numbers of nodes: int32, compiled for the store as well",
+	"shared/rewrite":           "numbers of nodes, as above",
+	"shared/analysis/finding":  "places, as above",
+	"shared/analysis/ranks":    "places, as above",
+	"wasm/bridge":              "places, as above",
+	"shared/analysis/input":    "spans, for each step of a run",
+	"shared/analysis/profiler": "rows of the profiler's table, which no module makes",
+}
+
+func TestModulesSortWithOneRoutine(t *testing.T) {
+	pkgs := tree(t)
+	sorts := map[string]bool{}
+	folders := modulesFolders(t, pkgs)
+	for dir := range folders {
+		for _, p := range pkgs[dir].imports["slices"] {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, line := range strings.Split(string(text), "\n") {
+				if code, _, _ := strings.Cut(line, "//"); !strings.Contains(code, "slices.Sort") {
+					continue
+				}
+				sorts[dir] = true
+				if sortBySlices[dir] == "" {
+					t.Errorf("%s:%d sorts with package slices, which is 7 to 25 KB of a module for each type: use sort.Slice or sort.SliceStable, or say in sortBySlices why not", p, n+1)
+				}
+			}
+		}
+	}
+	for dir := range sortBySlices {
+		if !sorts[dir] && folders[dir] != nil {
+			t.Errorf("sortBySlices names %s, which does not sort with package slices", dir)
+		}
 	}
 }
 
