@@ -14,6 +14,12 @@ type Refusal struct {
 	Count int
 	By    string // CUDA, HIP or NCCL
 	Bytes int64  // asked for; -1 where not told
+
+	// Preempted: PyTorch itself refused, by throw_on_cudamalloc_oom, and did not ask
+	// the driver. The figures are of such a one.
+	Preempted                         bool
+	Requested                         Figure
+	Segment, Reserved, Allowed, Total Figure // of the warning before it
 }
 
 const maxRefusals = 64
@@ -42,6 +48,9 @@ func refusal(s string) (r Refusal, ok bool) {
 	if head, after, ok := strings.Cut(s, "Allocation on device"); ok && head != "" && strings.TrimSpace(after) == "" {
 		return Refusal{Count: 1, By: "CUDA", Bytes: -1}, true // the async backend's, without its table
 	}
+	if r, ok := preempted(s); ok {
+		return r, true
+	}
 	if !strings.Contains(s, "out of memory") && !strings.Contains(s, "Failed to CUDA ") {
 		return r, false
 	}
@@ -60,10 +69,41 @@ func refusal(s string) (r Refusal, ok bool) {
 	return r, false
 }
 
+// preempted reads "Allocation was preemptively rejected because it would exceed
+// per_process_memory_fraction limit. Requested size: 20.00 GiB", or the warning
+// before it, which has the state.
+func preempted(s string) (r Refusal, ok bool) {
+	r = Refusal{Count: 1, By: "CUDA", Bytes: -1, Preempted: true}
+	if _, after, found := strings.Cut(s, "Allocation was preemptively rejected"); found {
+		r.Requested = figureAfter(after, "Requested size: ")
+		return r, true
+	}
+	if _, after, found := strings.Cut(s, "Preemptively rejecting allocation: "); found {
+		r.Count = 0 // the error that follows counts
+		r.Segment = figureAfter(after, "requested ")
+		r.Reserved = figureAfter(after, "total_allocated_memory (")
+		r.Allowed = figureAfter(after, "memory limit (")
+		r.Total = figureAfter(after, "% of ")
+		return r, true
+	}
+	return r, false
+}
+
 // refused files it. One failure is printed in several words.
 func (p *Parser) refused(num int, r Refusal) {
+	if n := len(p.report.Refusals); r.Preempted && n > 0 && p.report.Refusals[n-1].Preempted {
+		o := p.report.Refusals[n-1]
+		switch {
+		case !o.Requested.Known && r.Requested.Known: // the error after its warning
+			o.Requested, o.Count = r.Requested, o.Count+1
+			return
+		case o.Requested == r.Requested:
+			o.Count++
+			return
+		}
+	}
 	for _, o := range p.report.Refusals {
-		if o.By == r.By && (o.Bytes == r.Bytes || r.Bytes < 0) {
+		if !r.Preempted && !o.Preempted && o.By == r.By && (o.Bytes == r.Bytes || r.Bytes < 0) {
 			o.Count++
 			return
 		}
