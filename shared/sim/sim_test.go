@@ -89,10 +89,32 @@ func TestDirectionsOverlapAndEachRunsInOrder(t *testing.T) {
 }
 
 func TestPeerCopyWaitsForBothComputeStreams(t *testing.T) {
+	for _, busy := range [][2]int64{{300, 700}, {700, 300}} {
+		b := open(t)
+		launch(b, gpu0, busy[0], 0)
+		launch(b, gpu1, busy[1], 0)
+		if s := transfer(b, gpu0, gpu1, event.StreamD2D, 10); s.Begin != 700 {
+			t.Errorf("computing until %v, the copy began at %d, want 700", busy, s.Begin)
+		}
+	}
+}
+
+func TestDownloadWaitsForTheWorkQueuedBeforeIt(t *testing.T) {
 	b := open(t)
-	launch(b, gpu0, 300, 0)
-	launch(b, gpu1, 700, 0)
-	if s := transfer(b, gpu0, gpu1, event.StreamD2D, 10); s.Begin != 700 {
-		t.Errorf("began at %d, want 700", s.Begin)
+	launch(b, gpu0, 1000, 0)
+	if s := transfer(b, gpu0, cpu, event.StreamD2H, 50); s.Begin != 1000 {
+		t.Errorf("the copy began at %d, want 1000", s.Begin)
+	}
+	if s := launch(b, gpu0, 10, 0); s.Begin != 1000 {
+		t.Errorf("a kernel began at %d, want 1000: it does not wait for the copy", s.Begin)
+	}
+}
+
+func TestUploadIntoSafeMemoryWaitsForNoKernel(t *testing.T) {
+	b := open(t)
+	launch(b, gpu0, 1000, 0)
+	s, err := b.Copy(&exec.Copy{From: exec.Ref{Device: cpu}, To: exec.Ref{Device: gpu0}, Stream: event.StreamH2D, Nanos: 50, Safe: true})
+	if err != nil || s.Begin != 0 {
+		t.Errorf("the copy began at %d (%v), want 0", s.Begin, err)
 	}
 }
