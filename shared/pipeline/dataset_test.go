@@ -156,6 +156,29 @@ func TestChecklistFusedShuffleHoldsThreeEpochs(t *testing.T) {
 	}
 }
 
+// A shuffle that repeats its input delivers every element as often as the two
+// stages would, and ends.
+func TestFusedShuffleDeliversEveryElementOfEveryTurn(t *testing.T) {
+	for times := range 5 {
+		d := Range(3).Shuffle(100, 4).Repeat(times).Rewrite(Rewrites{ShuffleAndRepeat: true})
+		if len(d.Stages) != 2 {
+			t.Fatalf("not fused: %v", d.Names())
+		}
+		count := map[int32]int{}
+		for _, i := range flat(all(t, d, 99)) {
+			count[i]++
+		}
+		for i := range int32(3) {
+			if count[i] != times {
+				t.Errorf("repeat(%d): element %d came %d times", times, i, count[i])
+			}
+		}
+	}
+	if got := all(t, Range(0).Shuffle(100, 4).Repeat(-1).Rewrite(Rewrites{ShuffleAndRepeat: true}), 99); len(got) != 0 {
+		t.Errorf("an endless repeat of nothing: %v", got)
+	}
+}
+
 func TestChecklistShuffleFillsBeforeTheFirstBatch(t *testing.T) {
 	const mb = 1_000_000
 	d := FromSlices(5000, 0).With(Stage{Op: OpMap, Cost: 10, Bytes: mb}).Shuffle(1000, 1).Batch(10, false)
