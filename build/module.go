@@ -26,8 +26,8 @@ var modules = []struct {
 	brotli, gzip int
 }{
 	{"tideline.wasm", "./wasm", 900 << 10, 1200 << 10},
-	{"rerun.wasm", "./wasm/rerun/module", 1500 << 10, 2050 << 10},
-	{"reader.wasm", "./wasm/reader/module", 1550 << 10, 2115 << 10},
+	{"rerun.wasm", "./wasm/rerun/module", 1450 << 10, 2000 << 10},
+	{"reader.wasm", "./wasm/reader/module", 1525 << 10, 2080 << 10},
 }
 
 // cold are the packages that no inner loop of a module lives in. Without
