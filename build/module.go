@@ -26,7 +26,7 @@ var modules = []struct {
 	brotli, gzip int
 }{
 	{"tideline.wasm", "./wasm", 900 << 10, 1200 << 10},
-	{"rerun.wasm", "./wasm/rerun/module", 1450 << 10, 2000 << 10},
+	{"rerun.wasm", "./wasm/rerun/module", 1475 << 10, 2050 << 10},
 	{"reader.wasm", "./wasm/reader/module", 1525 << 10, 2080 << 10},
 }
 
