@@ -216,6 +216,12 @@ func applied(c opCase, d DType, train bool) (*Builder, []ValueID, []ValueID) {
 	return b, in, b.Node(c.op, a, in...)
 }
 
+func TestEachOpIsDefinedOnce(t *testing.T) {
+	if len(defs) != len(table) {
+		t.Errorf("%d rows define %d ops", len(table), len(defs))
+	}
+}
+
 func TestEveryOpInfersTypesAndShapes(t *testing.T) {
 	seen := map[Op]bool{OpVariable: true}
 	for _, c := range opCases {
