@@ -84,7 +84,7 @@ func (f *failure) pinLines() (out []string) {
 
 const (
 	mostPins = 4
-	pinTitle = "Regions that little keeps, which can neither be given back nor used as one"
+	pinTitle = "Regions kept by few bytes, which can neither be given back nor used as one"
 )
 
 const atPeak = " at the peak"

@@ -71,7 +71,7 @@ func idle(s *snapshot.Snapshot, r *reading.Reading) {
 	for i := range keeping[:min(len(keeping), mostPins)] {
 		label := ""
 		if i == 0 {
-			label = "segments that little keeps"
+			label = "segments kept by few bytes"
 		}
 		r.Row(label, keeping[i].Line())
 	}

@@ -166,7 +166,7 @@ func pinTable(a *answer, tl *store.Timeline, p *store.Pool, live []int32, m even
 		op[x.Address] = x.Op
 	}
 	more := max(0, len(list)-maxRows)
-	a.table("Regions that little keeps", more, []column{{"Idle", kBytes}, {"Region", kBytes}, {"Kept by", kBytes}, {"Blocks", kCount}, {"Largest of", kText}, {"", kShare}}, func() {
+	a.table("Regions kept by few bytes", more, []column{{"Idle", kBytes}, {"Region", kBytes}, {"Kept by", kBytes}, {"Blocks", kCount}, {"Largest of", kText}, {"", kShare}}, func() {
 		for i := range list[:len(list)-more] {
 			x := &list[i]
 			a.row().num(x.Idle).num(x.Size).num(x.Live).num(int64(x.Blocks)).text(firstOf(tl.Text(op[x.Largest]), "–")).num(x.Idle).endRow(rowEnd{})
