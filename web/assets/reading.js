@@ -28,10 +28,11 @@ function saved({ input_kind: kind, input_cut: cut, left_out: left }) {
 function reading({ name, kind, line, phrase, rows, reading: r }, i, of) {
   const id = `reading-${i}`;
   const where = line > 1 || of > 1 ? el("small", {}, line ? ` line ${line}` : "") : null;
-  const { figures, held, grows } = sorted(rows);
+  const { figures, lists, held, grows } = sorted(rows);
   const calmly = calm.has(r.verdict) || r.verdict?.startsWith("undetermined");
   const left = el("div", {},
     grows && section(grows.label, "", grows.values),
+    ...lists.map((l) => section(l.label[0].toUpperCase() + l.label.slice(1), "", l.values)),
     section("What to do", "not verified by a rerun", r.next),
     replays(r),
     section("What cannot be concluded", "", r.not_concluded));
@@ -43,8 +44,8 @@ function reading({ name, kind, line, phrase, rows, reading: r }, i, of) {
     el("div.reading-split", {}, right, left.childNodes.length ? left : null));
 }
 
-// sorted tells the rows apart: figures, who holds the memory and what grows, each
-// a label and the values that belong to it.
+// sorted tells the rows apart: figures, who holds the memory, what grows and
+// other lists of sentences, each a label and the values that belong to it.
 function sorted(rows) {
   const groups = [];
   for (const [label, value] of rows) {
@@ -54,7 +55,9 @@ function sorted(rows) {
   const told = (words) => groups.filter((g) => g.label.startsWith(words));
   const held = told("Who holds ");
   const [grows] = told("What grows");
-  return { held, grows, figures: groups.filter((g) => g !== grows && !held.includes(g)) };
+  const rest = groups.filter((g) => g !== grows && !held.includes(g));
+  const isList = ({ label, values }) => label && values.length > 1 && values.some((v) => v.length > 30);
+  return { held, grows, lists: rest.filter(isList), figures: rest.filter((g) => !isList(g)) };
 }
 
 // holders lists who holds an allocator's memory, with the share of each.
