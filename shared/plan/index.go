@@ -154,6 +154,9 @@ func (x *index) find(spans []span, size, align int64, where Placement) int64 {
 				return at
 			}
 			if gap := room + size - top; gap < bestGap {
+				if gap == size {
+					return at // none is smaller, and those above come later
+				}
 				best, bestGap = at, gap
 			}
 		}
