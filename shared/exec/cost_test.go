@@ -3,7 +3,9 @@ package exec_test
 import (
 	"testing"
 
+	"tideline/protocol/event"
 	"tideline/shared/device"
+	"tideline/shared/zoo"
 )
 
 // The cost model of section 4 of the specification of transfers.
@@ -89,5 +91,62 @@ func TestPresetsHaveTheFiguresOfTheirCards(t *testing.T) {
 		if mb := p.D2H.Value / 1_000_000; mb < down[0] || mb > down[1] {
 			t.Errorf("%s: %d MB/s down, measured were %v", c.name, mb, down)
 		}
+	}
+}
+
+// A region costs the host the driver's time, which is how growth is seen in
+// the times of the first steps.
+func TestARegionCostsTheDriversTime(t *testing.T) {
+	b := newBench(t, false, 64*mib)
+	from := b.rt.Now()
+	first := b.take(gpu, mib, "first")
+	if got, want := b.rt.Now()-from, device.DriverAlloc(64*mib); got != want {
+		t.Errorf("the first tensor, for which the pool is asked for, cost %d ns, want %d", got, want)
+	}
+	from = b.rt.Now()
+	b.rt.Drop(b.take(gpu, mib, "second"))
+	if got := b.rt.Now() - from; got != 0 {
+		t.Errorf("one out of the pool cost %d ns, want none", got)
+	}
+	b.rt.Drop(first)
+}
+
+// A norm over all gradients is there only when they all are: none is freed
+// before the last has been made, in a graph as well.
+func TestClippingHoldsAllGradientsInAGraph(t *testing.T) {
+	most := func(clip float64) int {
+		b := newBench(t, false, 64*mib)
+		p, err := zoo.Program("mlp", zoo.Options{Batch: 8, Train: true, Optimizer: "sgd", Clip: clip})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := b.rt.Compile(p, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.step(plan)
+		live, most := 0, 0
+		at := map[uint64]bool{}
+		for _, e := range b.events {
+			switch {
+			case e.Device != gpu:
+			case (e.Kind == event.Alloc || e.Kind == event.Forward) && e.Category == event.Gradient:
+				if !at[e.Address] {
+					live++
+				}
+				at[e.Address] = true
+			case e.Kind == event.Free && at[e.Address]:
+				live--
+				delete(at, e.Address)
+			}
+			most = max(most, live)
+		}
+		return most
+	}
+	if got := most(1); got < 6 {
+		t.Errorf("with clipping at most %d gradients are alive, want all 6", got)
+	}
+	if got := most(0); got >= 6 {
+		t.Errorf("without clipping %d gradients are alive, want fewer than all 6", got)
 	}
 }
