@@ -160,6 +160,18 @@ func TestOptimizerBytesPerParameter(t *testing.T) {
 	}
 }
 
+// The estimate of section 5 of the specification of workloads: 12 bytes a
+// parameter with momentum, and what is kept a sample.
+func TestResNetEstimateByBatch(t *testing.T) {
+	kept := savedPerSample(t, "resnet50", Options{}, "") - lossHead
+	p := build(t, "resnet50", Options{Batch: 1, Train: true, Optimizer: "momentum"}).Program
+	for batch, want := range map[int64]float64{1: 0.36, 32: 2.67, 64: 5.06, 128: 9.83, 256: 19.38} {
+		if got := float64(12*p.TrainedParameters()+kept*batch) / (1 << 30); got < want-0.005 || got > want+0.005 {
+			t.Errorf("batch %d: %.3f GiB, want %.2f", batch, got, want)
+		}
+	}
+}
+
 func TestResNetState(t *testing.T) {
 	const trained, statistics = 25583592, 53120
 	bytes := func(optimizer string) (model, slots int64) {
