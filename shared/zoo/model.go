@@ -76,7 +76,23 @@ type Model struct {
 	Vocabulary int   // number of different tokens, for Tokens
 	Classes    Range // that the head tells apart; zero for NextToken, where it is the vocabulary
 
+	Blocks Blocks // of a transformer
+
 	layers func(n *net, x program.ValueID) (logits program.ValueID)
+}
+
+// Blocks are a transformer's equal layers; none for other models.
+type Blocks struct {
+	Count, Width, Heads int
+	Patch               int // side in pixels of what is a token, for Images
+}
+
+// Tokens are how many one sample has that is so long or has such a side.
+func (b Blocks) Tokens(extent int) int {
+	if b.Patch == 0 {
+		return extent
+	}
+	return (extent/b.Patch)*(extent/b.Patch) + 1
 }
 
 // Models lists the zoo in the order in which it is shown.
@@ -124,7 +140,7 @@ var zoo = []Model{
 	{Name: "resnet50-torch", Title: "ResNet-50 without convolution biases", Image: photo, Channels: 3, Classes: imagenet, layers: resnet{blocks: resnet50}.layers},
 	{Name: "resnet50-v1.5", Title: "ResNet-50 v1.5", Image: photo, Channels: 3, Classes: imagenet, layers: resnet{blocks: resnet50, late: true}.layers},
 	{Name: "unet", Title: "U-Net", Task: ClassifyPixels, Image: Range{512, 16, 1024, 16}, Channels: 1, Classes: two, layers: unet},
-	{Name: "vit-b16", Title: "ViT-B/16", Image: Range{224, 16, 1024, 16}, Channels: 3, Classes: imagenet, layers: transformer{layers: 12, width: 768, heads: 12}.vision},
+	{Name: "vit-b16", Title: "ViT-B/16", Image: Range{224, 16, 1024, 16}, Channels: 3, Classes: imagenet, Blocks: Blocks{12, 768, 12, 16}, layers: transformer{layers: 12, width: 768, heads: 12}.vision},
 	bert("bert-2layer", "BERT, 2 layers", transformer{layers: 2, width: 128, heads: 2, positions: 128, longGelu: true}, 1000, 32),
 	bert("bert-base", "BERT-base", bertBase, 30522, 128),
 	bert("bert-large", "BERT-large", bertLarge, 30522, 128),
@@ -146,7 +162,7 @@ var (
 func bert(name, title string, t transformer, vocabulary, sequence int) Model {
 	return Model{
 		Name: name, Title: title, Kind: Tokens, Sequence: Range{Default: sequence, Min: 1, Max: t.positions},
-		Vocabulary: vocabulary, Classes: two, layers: t.encoder,
+		Vocabulary: vocabulary, Classes: two, Blocks: t.blocks(), layers: t.encoder,
 	}
 }
 
@@ -154,6 +170,6 @@ func gpt2(name, title string, layers, width, heads int) Model {
 	t := transformer{layers: layers, width: int64(width), heads: int64(heads), positions: 1024}
 	return Model{
 		Name: name, Title: title, Kind: Tokens, Task: NextToken, Sequence: Range{Default: 1024, Min: 1, Max: 1024},
-		Vocabulary: 50257, layers: t.decoder,
+		Vocabulary: 50257, Blocks: t.blocks(), layers: t.decoder,
 	}
 }

@@ -19,6 +19,10 @@ type transformer struct {
 	simpleOps bool
 }
 
+func (t transformer) blocks() Blocks {
+	return Blocks{Count: t.layers, Width: int(t.width), Heads: int(t.heads)}
+}
+
 func (t transformer) simple() transformer {
 	t.simpleOps = true
 	return t

@@ -46,6 +46,7 @@ type fitted struct {
 	Remedies      []fitTrial `json:"remedies,omitempty"` // where it does not fit
 	Why           string     `json:"why,omitempty"`
 	Runs          int        `json:"reruns"`
+	Divided       *divided   `json:"over_devices,omitempty"` // estimates, where it does not fit
 }
 
 type fitPart struct {
@@ -96,6 +97,7 @@ func (f *fitCmd) Run(ctx context.Context, c *console) error {
 	out := f.answer(w, device, e)
 	if !e.Asked.Passed {
 		f.remedies(w, p, out)
+		out.Divided = divide(w, out)
 	}
 	out.Runs = p.Runs()
 	if f.JSON {
@@ -272,12 +274,15 @@ func (o *fitted) print(c *console, e *fit.Estimate) {
 	}
 	if len(o.Remedies) == 0 {
 		c.say("Nothing else that was tried makes it fit.\n")
-		return
+	} else {
+		c.say("\nWhat makes it fit, each verified by a run\n")
+		var r table
+		for _, x := range o.Remedies {
+			r.row("  "+x.short, size(x.PeakInUse), span(x.PerSample)+" a sample")
+		}
+		r.print(c)
 	}
-	c.say("\nWhat makes it fit, each verified by a run\n")
-	var r table
-	for _, x := range o.Remedies {
-		r.row("  "+x.short, size(x.PeakInUse), span(x.PerSample)+" a sample")
+	if o.Divided != nil {
+		o.Divided.print(c)
 	}
-	r.print(c)
 }

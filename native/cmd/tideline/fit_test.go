@@ -101,3 +101,50 @@ func TestFitTellsGrowthApart(t *testing.T) {
 		}
 	}
 }
+
+// TestFitEstimatesOverDevices: where a part of what does not fit can be divided
+// over devices, published formulas say what would be on each, as estimates, and
+// beside what was run.
+func TestFitEstimatesOverDevices(t *testing.T) {
+	const embeddings = (50257 + 1024) * 768 // of words and positions
+	const gpt2 = "model: gpt2\ntrain: {optimizer: adam}\nsteps: 2\ndevices:\n  - {preset: t4-16g}\n"
+	code, stdout, stderr := tideline(t, "fit", file(t, "w.yaml", gpt2+"batch: 16\n"), "--most", "16", "--json")
+	var got fitted
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitOutOfMemory || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	d := got.Divided
+	if d == nil || d.Params != 124_439_808 || d.Largest != embeddings || d.Layers != 12 || d.Tokens != 16*1024 || !strings.Contains(d.Note, "not run") {
+		t.Fatalf("%+v", d)
+	}
+	// Activations do not fit, and the state would: of it nothing is told.
+	if len(d.State) != 0 || len(d.Activations) != 5 {
+		t.Errorf("%d rows of state, %d of activations", len(d.State), len(d.Activations))
+	}
+	const sbh = 1024 * 16 * 768 * 12
+	if plain, parallel := d.Activations[0].Each, d.Activations[2].Each; plain[2] != sbh*(34+80) || parallel[2] != sbh*(34+80)/8 {
+		t.Errorf("kept as they are %v, tensor and sequence parallel %v", plain, parallel)
+	}
+	code, stdout, stderr = tideline(t, "fit", file(t, "w.yaml", gpt2+"batch: 1\n"), "--most", "1", "--set", "devices.0.memory_limit=1GiB", "--json")
+	got = fitted{}
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitOutOfMemory || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	if d = got.Divided; d == nil || len(d.State) != 5 || d.State[0].Each[2] != 6*124_439_808 || d.State[4].Each[0] != 4*embeddings || d.State[0].Host != 6*8*124_439_808 {
+		t.Errorf("%+v", d)
+	}
+	for _, c := range []struct {
+		name, workload string
+		args           []string
+		told           bool
+	}{
+		{"it does not fit", gpt2 + "batch: 16\n", []string{"--most", "16"}, true},
+		{"it fits", gpt2 + "batch: 1\nsequence: 64\n", []string{"--most", "1"}, false},
+		{"neither layers nor much state", overCard, []string{"--most", "64"}, false},
+	} {
+		_, stdout, stderr = tideline(t, append([]string{"fit", file(t, "w.yaml", c.workload)}, c.args...)...)
+		if got := strings.Contains(stdout, "Over several devices (estimates by published formulas, not run"); got != c.told {
+			t.Errorf("%s: told %v\n%s%s", c.name, got, stdout, stderr)
+		}
+	}
+}
