@@ -9,6 +9,7 @@ import (
 	"tideline/protocol/block"
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
+	"tideline/shared/analysis/ranks"
 	"tideline/shared/store"
 )
 
@@ -216,23 +217,8 @@ func (sl *slot) metrics() (out []metric) {
 	return out
 }
 
-// mainPool is the pool that a question means when it names none: the one with
-// the highest use on an accelerator, else the highest of all.
-func (sl *slot) mainPool() *store.Pool {
-	var best *store.Pool
-	var most int64 = -1
-	first, last := sl.tl.Span()
-	for _, p := range sl.tl.Pools() {
-		n := p.HighestInUse(first, last+1)
-		if sl.tl.Device(p.Device).Kind == "gpu" {
-			n += 1 << 60
-		}
-		if n > most {
-			best, most = p, n
-		}
-	}
-	return best
-}
+// mainPool is the pool that a question means when it names none.
+func (sl *slot) mainPool() *store.Pool { return ranks.Main(sl.tl) }
 
 func (sl *slot) span() (t0, t1 int64) {
 	t0, t1 = sl.tl.Span()
