@@ -192,6 +192,8 @@ func FuzzSettings(f *testing.F) {
 		"garbage_collection_threshold:0.8,expandable_segments:True", "large_segment_size_mb:12,max_split_size_mb:12",
 		"backend:native,release_lock_on_hipmalloc:False", "[[[]]],:,:", "roundup_power2_divisions:[",
 		"max_non_split_rounding_mb:9223372036854775807",
+		"throw_on_cudamalloc_oom:True,expandable_segments_reserve:40G,pinned_max_cached_size_mb:0",
+		"expandable_segments_reserve_by_class:[a:0.25,b:8g],expandable_segments_reserve:1e-300",
 	} {
 		f.Add(s)
 	}

@@ -110,13 +110,16 @@ func names() string {
 	return strings.Join(list, ", ")
 }
 
+// beyond this many times the card a part is a mistake, and a limit no number.
+const beyond = 1000
+
 func part(name, text string, unified bool) (float64, error) {
 	if strings.HasSuffix(text, "+") {
 		return 0, &Error{name, text, "a part without +: a pool that grows beyond it is not modelled"}
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
-	case err != nil || !(f > 0) || math.IsInf(f, 0):
+	case err != nil || !(f > 0 && f <= beyond):
 		return 0, &Error{name, text, "a part of the card, such as .75"}
 	case f > 1 && !unified:
 		return 0, &Error{name, text, "at most 1: more than the card has needs " + Unified + "=1"}

@@ -71,6 +71,7 @@ func TestWrongVariablesSayWhatWasExpected(t *testing.T) {
 		{"XLA_PYTHON_CLIENT_MEM_FRACTION=nan", "XLA_PYTHON_CLIENT_MEM_FRACTION", "such as .75"},
 		{"XLA_CLIENT_MEM_FRACTION=inf", "XLA_CLIENT_MEM_FRACTION", "such as .75"},
 		{"XLA_CLIENT_MEM_FRACTION=0", "XLA_CLIENT_MEM_FRACTION", "such as .75"},
+		{"TF_FORCE_UNIFIED_MEMORY=1 XLA_CLIENT_MEM_FRACTION=1e300", "XLA_CLIENT_MEM_FRACTION", "such as .75"},
 		{"XLA_CLIENT_MEM_FRACTION=-1", "XLA_CLIENT_MEM_FRACTION", "such as .75"},
 		{"XLA_CLIENT_MEM_FRACTION=1.5", "XLA_CLIENT_MEM_FRACTION", "TF_FORCE_UNIFIED_MEMORY=1"},
 		{"XLA_CLIENT_MEM_FRACTION=0.75+", "XLA_CLIENT_MEM_FRACTION", "not modelled"},
@@ -109,4 +110,19 @@ func TestRaiseIsTheLeastPartThatSuffices(t *testing.T) {
 	if _, ok := jax.Raise(0, 5); ok {
 		t.Error("a limit of nothing is raised")
 	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("XLA_CLIENT_MEM_FRACTION=.75 XLA_PYTHON_CLIENT_PREALLOCATE=false XLA_PYTHON_CLIENT_ALLOCATOR=platform", int64(16)<<30)
+	f.Add("TF_FORCE_UNIFIED_MEMORY=1 XLA_CLIENT_MEM_FRACTION=1e300", int64(1)<<40)
+	f.Add("XLA_PYTHON_CLIENT_MEM_FRACTION=0x1p-2", int64(1))
+	f.Fuzz(func(t *testing.T, text string, total int64) {
+		x, err := jax.Read(env(text))
+		if err != nil || total <= 0 || total > 1<<50 {
+			return
+		}
+		if n := x.Limit(total); n < 0 || !x.Unified && n > total || x.Unified && n < total || x.Kind == "" {
+			t.Errorf("%q of %d: %d, %+v", text, total, n, x)
+		}
+	})
 }
