@@ -1,17 +1,20 @@
 //go:build js && wasm
 
-// Command module is the browser's second module: package rerun, exported to
-// JavaScript by pointer and length, as the viewer's module is.
+// Command module is the browser's second module: packages rerun and side, exported
+// to JavaScript by pointer and length, as the viewer's module is.
 package main
 
 import (
+	"strings"
 	"unsafe"
 
 	"tideline/wasm/rerun"
+	"tideline/wasm/side"
 )
 
 var (
 	session rerun.Session
+	beside  side.Session
 	input   []byte
 	output  []byte
 )
@@ -91,3 +94,47 @@ func tlAsk(n int32) int32 { return answer(session.Ask(string(input[:n]))) }
 //
 //go:wasmexport tl_next
 func tlNext() int32 { return answer(session.Next()) }
+
+// tlSideBegin makes room for a timeline that is summed up beside others.
+//
+//go:wasmexport tl_side_begin
+func tlSideBegin() { beside.Begin() }
+
+// tlSideFeed gives bytes of it from the input: 0, or the length of what is wrong
+// with them.
+//
+//go:wasmexport tl_side_feed
+func tlSideFeed(n, last int32) int32 {
+	if err := beside.Feed(input[:n], last != 0); err != nil {
+		return answer(err.Error())
+	}
+	return 0
+}
+
+// tlSideEnd answers with the sums of all so far. The input has the file's name,
+// what it is said to mean and why it was cut, a line each.
+//
+//go:wasmexport tl_side_end
+func tlSideEnd(n int32) int32 {
+	name, phrase, _ := strings.Cut(string(input[:n]), "\n")
+	phrase, cut, _ := strings.Cut(phrase, "\n")
+	return answer(beside.End(name, phrase, cut))
+}
+
+// tlSideUnread does for a file that cannot be read; the input has its name and why.
+//
+//go:wasmexport tl_side_unread
+func tlSideUnread(n int32) int32 {
+	name, why, _ := strings.Cut(string(input[:n]), "\n")
+	return answer(beside.Unread(name, why))
+}
+
+// tlRanked is 1 where the names in the input, a line each, tell ranks.
+//
+//go:wasmexport tl_ranked
+func tlRanked(n int32) int32 {
+	if side.Ranked(string(input[:n])) {
+		return 1
+	}
+	return 0
+}
