@@ -15,6 +15,7 @@ import { Reader } from "./reader.js";
 import { Runner } from "./runner.js";
 import { running } from "./running.js";
 import { Sharing } from "./sharing.js";
+import { Side } from "./side.js";
 import { viewing } from "./view.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
@@ -55,6 +56,7 @@ class App {
     this.details = new Details(this);
     this.knobs = new Knobs(this);
     this.sharing = new Sharing(this);
+    this.side = new Side(this);
     watchPlots(this);
     watchMinimap(this);
     watchKeys(this);

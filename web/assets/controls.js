@@ -1,6 +1,7 @@
 // The buttons of the bar and above the lanes, and files and text that are
 // dropped or pasted.
 
+import { dropped } from "./side.js";
 import { $ } from "./words.js";
 
 const root = document.documentElement;
@@ -65,7 +66,7 @@ export function watchDrops(app) {
     e.preventDefault();
     depth = 0;
     $("drop").hidden = true;
-    app.openFiles([...e.dataTransfer.files]);
+    dropped(e.dataTransfer).then((files) => app.openFiles(files), (why) => app.trouble(why));
   });
   addEventListener("paste", (e) => {
     if (e.target.closest?.("input, textarea")) return;

@@ -7,8 +7,8 @@ import { Flame } from "./flame.js";
 import * as reading from "./reading.js";
 import { $, bytes, count, el, nanos } from "./words.js";
 
-const order = ["reading", "live", "flame", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
-const digits = order.filter((tab) => tab !== "flame" && tab !== "reading"); // which have letters
+const order = ["reading", "files", "live", "flame", "chunks", "peak", "oom", "findings", "transfers", "compare", "twin", "log"];
+const digits = order.filter((tab) => !["flame", "reading", "files"].includes(tab)); // which have letters
 const sifted = ["live", "flame"]; // the tabs that the filter is about
 
 export class Details {
@@ -124,6 +124,7 @@ export class Details {
     const range = app.selection ?? app.view;
     try {
       if (this.tab === "reading") return reading.show(this.pane, app.told);
+      if (this.tab === "files") return this.#show({ note: app.side.note, text: app.side.answer ? "" : "Reading …", ...app.side.answer });
       if (this.tab === "findings") return await this.findings.show(this.pane);
       if (this.tab === "flame") {
         const { filter } = this;
@@ -162,8 +163,10 @@ export class Details {
     if (a.text) nodes.push(el("p.pane-note", {}, a.text));
     a.tables?.forEach((t, i) => nodes.push(this.#table(t, `${this.tab}/${i}`)));
     const top = this.pane.scrollTop;
+    const held = document.activeElement?.closest("#pane tr")?.dataset.file;
     this.pane.replaceChildren(...nodes);
     this.pane.scrollTop = top;
+    if (held !== undefined) this.pane.querySelector(`tr[data-file="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
   }
 
   #table(t, key) {
@@ -180,7 +183,7 @@ export class Details {
     const most = Math.max(1, ...t.rows.map((r) => Math.abs(Number(r.c[t.columns.findIndex((c) => c.kind === "share")]) || 0)));
     const fill = () => {
       const [by, dir] = this.sorts.get(key) ?? [-1, 0];
-      const rows = by < 0 || by >= t.columns.length ? t.rows : [...t.rows].sort((a, b) => dir * compare(a.c[by], b.c[by]));
+      const rows = by < 0 || by >= t.columns.length ? t.rows : [...t.rows].sort((a, b) => absent(a.c[by]) - absent(b.c[by]) || dir * compare(a.c[by], b.c[by]));
       [...head.children].forEach((th, i) => {
         if (i === by) th.setAttribute("aria-sort", dir > 0 ? "ascending" : "descending");
         else th.removeAttribute("aria-sort");
@@ -213,18 +216,23 @@ export class Details {
       if (c.kind === "text" && String(v).length > 40) td.title = v;
       tr.append(td);
     });
-    if (r.t !== undefined) {
+    if (r.bad) tr.classList.add("bad");
+    if (r.t !== undefined || r.file !== undefined) {
       tr.classList.add("go");
       tr.tabIndex = 0;
-      const go = () => this.app.goto(r.t, r.t1);
+      if (r.file !== undefined) tr.dataset.file = r.file;
+      if (r.file === this.app.current?.name) tr.setAttribute("aria-current", "true");
+      const go = (e) => (r.file === undefined ? this.app.goto(r.t, r.t1) : this.app.beside(r.file, e.shiftKey));
       tr.addEventListener("click", go);
-      tr.addEventListener("keydown", (e) => e.key === "Enter" && go());
+      tr.addEventListener("keydown", (e) => e.key === "Enter" && go(e));
     }
     return tr;
   }
 }
 
 const numeric = (kind) => kind !== "text" && kind !== "addr" && kind !== "share";
+
+const absent = (v) => v === null || v === undefined; // stays last, whatever comes first
 
 const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
 

@@ -140,6 +140,7 @@ export function watchKeys(app) {
     l: () => app.toggleFollow(),
     g: () => app.details.choose("flame"),
     e: () => app.details.choose("reading"),
+    m: () => app.details.choose("files"),
     x: () => app.swap(),
     r: () => app.rerun(), R: () => app.runOnAgent(),
     o: () => $("file").click(),

@@ -2,6 +2,7 @@
 // while. These are methods of App.
 
 import { describe, isOwn, isText } from "./files.js";
+import { distinct } from "./side.js";
 import { $, bytes, el } from "./words.js";
 
 export const opening = {
@@ -15,15 +16,18 @@ export const opening = {
   },
 
   // openFiles opens what came at once: texts as if they were pasted one after the
-  // other, else the first with the second as the base that it is compared with.
+  // other, unless their names tell three or more ranks; else the first with the
+  // second as the base that it is compared with, and more side by side.
   async openFiles(files) {
-    const [first, second, ...rest] = files;
+    const [first, second, third] = files;
     if (!second) return first && this.openFile(first);
-    if ((await Promise.all(files.map(isText))).every(Boolean)) {
+    const texts = (await Promise.all(files.map(isText))).every(Boolean);
+    if (texts && !(third && this.engine.up && (await this.runner.ranked(files.map((f) => f.name))))) {
       return this.openFile(new File(files.flatMap((f) => [f, "\n"]), `${first.name} and ${files.length - 1} more`, { type: "text/plain" }));
     }
     if (!this.engine.up) return this.toast("The browser module is not running.", true);
     if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    if (third) return this.openMany(files);
     let base = null;
     await this.work(async () => {
       base = await this.timelineOf(second);
@@ -35,21 +39,50 @@ export const opening = {
       await this.engine.call({ t: "open", slot: 1, name: second.name, origin: base.told?.origin, blob: base.blob });
       this.library.set(`file:${second.name}`, { name: second.name, ...base });
       this.other = { runId: "", localId: `file:${second.name}`, field: "", ...base };
-      if (rest.length) this.toast(`Two are compared: ${rest.map((f) => f.name).join(", ")} ${rest.length > 1 ? "were" : "was"} left out.`, true);
+    });
+  },
+
+  // openMany shows the first of many files that can be read, and all side by side.
+  async openMany(files) {
+    const { kept, over } = distinct(files);
+    this.side.take(kept);
+    for (const file of kept) {
+      await this.openFile(file);
+      if (this.localId === `file:${file.name}` && this.current) break;
+    }
+    if (over) this.toast(`${kept.length} files were taken, ${over} more left out.`, true);
+    this.details.choose("files");
+    await this.side.survey();
+  },
+
+  // beside shows another of the files side by side, against the one on screen where
+  // that is asked for.
+  async beside(name, against) {
+    const id = `file:${name}`;
+    if (id === this.localId && !this.runId) return;
+    if (this.local) return this.toast("A rerun is in progress: stop it first.");
+    const before = this.identity;
+    const { moments, current } = this;
+    await this.pick(id);
+    if (!against || !before.blob || this.localId !== id || !this.current) return;
+    if (moments || this.moments) return this.toast("A log tells moments, which are not compared.", true);
+    await this.work(async () => {
+      await this.engine.call({ t: "open", slot: 1, name: current.name, origin: before.told?.origin, blob: before.blob });
+      this.other = before;
     });
   },
 
   // timelineOf is a file as a timeline, and what it means.
-  async timelineOf(file) {
+  async timelineOf(file, reader = this.reader) {
     if (await isOwn(file)) return { blob: file, told: null };
     const pieces = [];
     const nothing = () => {};
     let told;
     try {
-      told = await this.reader.open(file, file.name, {
+      told = await reader.open(file, file.name, {
         known: nothing,
         piece: (bytes) => pieces.push(bytes),
-        progress: (share) => this.progress(share),
+        progress: (share) => reader === this.reader && this.progress(share),
         tried: nothing,
         over: nothing,
       });
@@ -179,7 +212,7 @@ export const opening = {
   // firstLook is what is shown of a file at first: what it means, at its failure.
   async firstLook() {
     if (this.linked || !this.told.readings.length) return;
-    this.details.choose("reading");
+    if (this.details.tab !== "files") this.details.choose("reading");
     if (!this.moments) return;
     const { t } = await this.engine.ask("next-oom", -1, 1);
     if (t !== undefined) this.moveCursor(t);

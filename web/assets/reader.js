@@ -68,6 +68,12 @@ export class Reader {
     if (!saveData && !effectiveType?.includes("2g") && !this.#failed) this.warm();
   }
 
+  // end stops the worker, with the file that it reads.
+  end() {
+    this.stop();
+    this.#end();
+  }
+
   #end() {
     this.#worker?.terminate();
     this.#worker = this.#ready = null;

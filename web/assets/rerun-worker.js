@@ -75,6 +75,26 @@ const commands = {
   stop() {
     if (job) job.stopped = true;
   },
+
+  // sum adds a timeline to those side by side, and tells of all.
+  async sum({ id, name, phrase, cut, blob }) {
+    m.call.tl_side_begin();
+    const piece = 1 << 20;
+    for (let at = 0; at === 0 || at < blob.size; at += piece) {
+      const bytes = new Uint8Array(await blob.slice(at, at + piece).arrayBuffer());
+      const wrong = m.call.tl_side_feed(m.write(bytes), at + piece >= blob.size ? 1 : 0);
+      if (wrong) throw new Error(m.text(wrong));
+    }
+    post({ t: "answer", id, answer: told(m.call.tl_side_end(m.writeText(`${name}\n${phrase}\n${cut}`))) });
+  },
+
+  unread({ id, name, why }) {
+    post({ t: "answer", id, answer: told(m.call.tl_side_unread(m.writeText(`${name}\n${why}`))) });
+  },
+
+  ranked({ id, names }) {
+    post({ t: "answer", id, answer: m.call.tl_ranked(m.writeText(names.join("\n"))) === 1 });
+  },
 };
 
 self.onmessage = async ({ data }) => {

@@ -70,4 +70,24 @@ export class Runner {
   stop() {
     this.#worker?.postMessage({ t: "stop" });
   }
+
+  // sum adds a timeline to those side by side, and unread one that cannot be
+  // read; both resolve with what all come to.
+  sum(name, phrase, cut, blob) {
+    return this.#call({ t: "sum", name, phrase, cut, blob });
+  }
+
+  unread(name, why) {
+    return this.#call({ t: "unread", name, why });
+  }
+
+  // ranked tells whether the names of files tell their ranks.
+  ranked(names) {
+    return this.#call({ t: "ranked", names });
+  }
+
+  end() {
+    this.#worker?.terminate();
+    this.ready = null;
+  }
 }

@@ -114,6 +114,7 @@ export const running = {
     if (kind !== "agent") {
       const local = this.library.get(value);
       if (!local) return;
+      if (!local.blob) return this.openFile(local.file); // not yet read
       return this.load(local.blob, local.name, value, "", local.told);
     }
     const info = this.agentRuns?.find((r) => r.id === id);
