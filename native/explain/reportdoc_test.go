@@ -58,6 +58,10 @@ var sections = []struct{ prefix, section string }{
 
 const ledgers = "`ledger`"
 
+// The sections of the object that tells of several files, which TestSeveralIsDescribed
+// holds.
+const severalFiles, severalRows = "Several files", "`side_by_side.files[]`"
+
 const reruns = "`without_limit`, `reruns[]`, `findings[].base` and `findings[].reruns[]`"
 
 // keyed are objects whose names are the input's.
@@ -254,7 +258,7 @@ func TestEveryFieldOfTheReportIsDescribed(t *testing.T) {
 		t.Errorf("not described: %v", at)
 	}
 	for at := range p.described {
-		if !p.emitted[at] && !rare[at] {
+		if !p.emitted[at] && !rare[at] && at.section != severalFiles && at.section != severalRows {
 			t.Errorf("described and never emitted: %v", at)
 		}
 	}
