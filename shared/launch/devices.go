@@ -46,7 +46,7 @@ func assemble(w *api.Workload, m *device.Machine) (*hardware, error) {
 	if v, ok := env("TF_ENABLE_GPU_GARBAGE_COLLECTION"); ok && v == "false" {
 		h.collect = false
 	}
-	asked, err := h.asJAX(w)
+	asked, err := h.asJAX(w, m)
 	if err != nil {
 		return nil, err
 	}

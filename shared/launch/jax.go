@@ -2,14 +2,16 @@ package launch
 
 import (
 	"cmp"
+	"math"
 
 	"tideline/protocol/api"
+	"tideline/shared/device"
 	"tideline/shared/device/jax"
 )
 
 // asJAX is the workload with its GPUs set as JAX would set them, where the
 // workload has a variable of JAX's. What an entry says by itself stays.
-func (h *hardware) asJAX(w *api.Workload) (*api.Workload, error) {
+func (h *hardware) asJAX(w *api.Workload, m *device.Machine) (*api.Workload, error) {
 	c, err := jax.Read(w.Variable)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the variable
@@ -28,6 +30,11 @@ func (h *hardware) asJAX(w *api.Workload) (*api.Workload, error) {
 		if cmp.Or(d.Allocator, bfcKind) == bfcKind && len(d.AllocatorOptions) == 0 {
 			d.Allocator = c.Kind
 		}
+		if p, ok := m.Find(d.Preset); ok && d.MemoryLimit > 0 && c.Growth {
+			// Its client takes a limit in bytes with growth, which TensorFlow has
+			// as a part alone.
+			d.Fraction, d.MemoryLimit = partOf(d.MemoryLimit, p.Total.Value), 0
+		}
 		if d.MemoryLimit > 0 || len(d.Logical) > 0 {
 			continue
 		}
@@ -37,6 +44,15 @@ func (h *hardware) asJAX(w *api.Workload) (*api.Workload, error) {
 		}
 	}
 	return w, nil
+}
+
+// partOf is the part of a total that comes to so many whole bytes.
+func partOf(limit, total int64) float64 {
+	f := float64(limit) / float64(total)
+	if int64(f*float64(total)) < limit { // the product is cut
+		f = math.Nextafter(f, 2)
+	}
+	return f
 }
 
 // checkJAX finds variables of JAX's that it, or the model, cannot take.

@@ -42,6 +42,7 @@ func TestJAXTakesThreeQuartersOfTheWholeCard(t *testing.T) {
 		{"the new name", api.Device{}, []string{"XLA_CLIENT_MEM_FRACTION=.5"}, whole / 2, func(n int64) bool { return n == whole/2&^255 || n == whole/2 }},
 		{"what the device says by itself", api.Device{Fraction: .25}, []string{"XLA_CLIENT_MEM_FRACTION=.5"}, whole / 4, func(n int64) bool { return n == whole/4&^255 || n == whole/4 }},
 		{"a limit in bytes", api.Device{MemoryLimit: 1 << 30}, []string{"XLA_CLIENT_MEM_FRACTION=.5"}, 1 << 30, func(n int64) bool { return n == 1<<30 }},
+		{"a limit in bytes with growth", api.Device{MemoryLimit: 1<<30 + 1<<20}, []string{"XLA_PYTHON_CLIENT_PREALLOCATE=false"}, 1<<30 + 1<<20, func(n int64) bool { return n < 64<<20 }},
 	} {
 		c.d.Preset = "t4-16g"
 		r := underJAX(t, c.d, c.env...)
