@@ -199,10 +199,14 @@ func (m *minimizer) highest() *part {
 }
 
 // lowestRung is the least capacity worth asking for that is not known to be
-// impossible.
+// impossible. The whole plan's floor may be another part's: then it does to be
+// no higher than that, and nothing follows from it for this part.
 func (m *minimizer) lowestRung(p *part) int64 {
-	floor := max(p.core.floor, m.Floor)
-	return (floor + p.core.grain - 1) / p.core.grain * p.core.grain
+	g, floor := p.core.grain, p.core.floor
+	if len(m.parts) == 1 {
+		floor = max(floor, m.Floor)
+	}
+	return max((floor+g-1)/g*g, m.Floor/g*g)
 }
 
 // highestRung is the largest capacity worth asking for.

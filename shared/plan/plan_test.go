@@ -401,6 +401,22 @@ func TestPartsArePlannedApart(t *testing.T) {
 	}
 }
 
+// TestAProofOfOnePartSaysNothingOfAnother: heights of the first part are even,
+// and 32 can be had; that the second needs 33 does not make that 34.
+func TestAProofOfOnePartSaysNothingOfAnother(t *testing.T) {
+	p := &Problem{Buffers: []Buffer{
+		{Lower: -3, Upper: -2, Size: 14},
+		{Lower: -3, Upper: 1, Size: 10, Align: 4},
+		{Lower: 0, Upper: 1, Size: 16, Align: 8},
+		{Lower: -2, Upper: 1, Size: 2, Align: 8, Gaps: []Gap{{Lower: -1, Upper: 0}}},
+		{Lower: 7, Upper: 10, Size: 17, Align: 8, Gaps: []Gap{{Lower: 8, Upper: 9}}},
+		{Lower: 7, Upper: 8, Size: 11, Align: 8},
+	}}
+	if got := optimum(t, p); got != 33 {
+		t.Errorf("height %d, want 33", got)
+	}
+}
+
 // TestSameBudgetSamePlan: the plan that a budget gives is part of what this
 // package promises. The number was recorded natively; the same test runs as
 // WebAssembly. It changes, on purpose, whenever the search does.
