@@ -103,6 +103,20 @@ func TestCastsOfOddNumbers(t *testing.T) {
 	}
 }
 
+// A sum of halves is rounded after every addition: what is less than half of the
+// last place is lost each time, though together it is a whole one.
+func TestSumsOfHalvesAreRoundedAtEveryStep(t *testing.T) {
+	for d, tiny := range map[program.DType]float64{program.Float16: 1.0 / (1 << 11), program.BFloat16: 1.0 / (1 << 8), program.Float32: 1.0 / (1 << 11)} {
+		want := 1.0
+		if d == program.Float32 {
+			want = 1 + 2*tiny
+		}
+		if got := results(t, d, program.OpAddN, attrs{}, list(1), list(tiny), list(tiny)); !slices.Equal(got, []float64{want}) {
+			t.Errorf("%s: %v, want %v", d, got, want)
+		}
+	}
+}
+
 // Every pair of types: numbers that all of them hold survive.
 func TestCastsBetweenAllTypes(t *testing.T) {
 	types := []program.DType{

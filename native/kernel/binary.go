@@ -324,6 +324,25 @@ func addN[T number](c *Call, from, to int) {
 	}
 }
 
+// addFloats is addN of float32, and of halves that were widened to it: their
+// sum is rounded after every addition, as TensorFlow's is, so that it equals a
+// chain of additions (rewrite.AccumulateSums).
+func addFloats(c *Call, from, to int) {
+	t := c.outValue(0).DType
+	if !isHalf(t) || len(c.In) <= 2 {
+		addN[float32](c, from, to)
+		return
+	}
+	y := out[float32](c, 0)[from:to]
+	for i := range y {
+		s := in[float32](c, 0)[from+i]
+		for _, b := range c.In[1:] {
+			s = rounded(s+elements[float32](b)[from+i], t)
+		}
+		y[i] = s
+	}
+}
+
 // selected takes input 1 where input 0 is true and input 2 elsewhere.
 func selected(c *Call, from, to int) {
 	switch c.outValue(0).DType.Size() {

@@ -36,6 +36,14 @@ func round(dst []uint16, src []float32, t program.DType) {
 	}
 }
 
+// rounded is the half nearest to x.
+func rounded(x float32, t program.DType) float32 {
+	if t == program.BFloat16 {
+		return math.Float32frombits(uint32(toBFloat16(x)) << 16)
+	}
+	return fromFloat16(toFloat16(x))
+}
+
 // toBFloat16 rounds to the nearest, ties to even; a NaN stays one.
 func toBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)

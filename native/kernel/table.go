@@ -102,7 +102,7 @@ var kernels = map[program.Op]*entry{
 	program.OpLogicalAnd: binaryEntry(1, binary{n8: ands}),
 	program.OpSelect:     moves(outElements, selected),
 	program.OpAddN: {phases: []phase{{
-		units: outElements, f32: addN[float32], f64: addN[float64], i32: addN[int32], i64: addN[int64],
+		units: outElements, f32: addFloats, f64: addN[float64], i32: addN[int32], i64: addN[int64],
 	}}},
 
 	program.OpSum: {phases: []phase{{
