@@ -161,7 +161,7 @@ func TestExitCodesAndWords(t *testing.T) {
 		{"set a list", []string{"run", good, "--modelled", "--set", "batch=8,16", "--set", "steps=3"}, 0, "3 of 3 steps", ""},
 		{"out of memory", []string{"run", file(t, "large.yaml", tooLarge), "--modelled"}, 3, "Out of memory on /GPU:0", ""},
 		{"a pattern that matches nothing", []string{"run", good, "--modelled", "--set", "keep=zzz*"}, 0, `warning: keep "zzz*": no op`, ""},
-		{"a plan of no height", []string{"plan", "nofile.csv", "--capacity", "0"}, 2, "", "take a number above 0"},
+		{"a plan of no height", []string{"plan", "nofile.csv", "--capacity", "0"}, 2, "", "takes a size above 0"},
 		{"a NaN with check_numerics", []string{"run", file(t, "nan.yaml", "model: mlp\ntrain: {optimizer: sgd, learning_rate: 1e20}\nsteps: 3\ncheck_numerics: true\n")}, 1, "dense2/MatMul: MatMul: output 0", ""},
 		{"one output for two", []string{"run", good, good, "-o", "x.tideline"}, 2, "", "once per workload"},
 		{"output that is no timeline", []string{"run", good, "-o", bad}, 2, "", "not a timeline"},
