@@ -3,9 +3,11 @@ package explain
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -122,7 +124,8 @@ func (f *filing) flush() {
 type beside struct{ table, shown *ranks.Table }
 
 // telling are the files that are told of in full: those that failed or hold more
-// than the others, the first that can be read if there are none.
+// than the others, those that failed and the highest first, or the first that can
+// be read if there are none.
 func (b *beside) telling() (list []int32, more int) {
 	first := int32(-1)
 	for _, i := range b.table.Order() {
@@ -139,6 +142,15 @@ func (b *beside) telling() (list []int32, more int) {
 	if len(list) == 0 && first >= 0 {
 		list = append(list, first)
 	}
+	slices.SortStableFunc(list, func(x, y int32) int {
+		if f, g := b.table.Row(x).Failed, b.table.Row(y).Failed; f != g {
+			if f {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.table.Far(y), b.table.Far(x))
+	})
 	if n := len(list) - maxShown; n > 0 {
 		return list[:maxShown], n
 	}
@@ -299,7 +311,7 @@ func (b *beside) tableJSON(o *object) {
 		i := order[n]
 		r := b.shown.Row(i)
 		o.text("file", r.Name)
-		if b.table.Told() {
+		if b.table.Label(i) != b.table.Row(i).Name {
 			o.text("rank", b.table.Label(i))
 		}
 		if r.Problem != "" {

@@ -52,7 +52,7 @@ func TestSeveral(t *testing.T) {
 	at := -1
 	for _, want := range []string{
 		"rank peak", "rank 0 ", "rank 1 ", "rank 2 ", "rank 3 ", "rank 10 ", "1000.00 MiB", "Out of memory", "rank 11 - - - - Cannot be read:", "A request failed in rank 10, in the others none.",
-		"Rank 10 peaks at 1000.00 MiB", "Rank 3 peaks at ", "In full: rank 3, rank 10.", "out/rank_3.pickle: PyTorch memory snapshot", "out/rank_10.pickle: PyTorch memory snapshot",
+		"Rank 10 peaks at 1000.00 MiB", "Rank 3 peaks at ", "In full: rank 10, rank 3.", "out/rank_10.pickle: PyTorch memory snapshot", "out/rank_3.pickle: PyTorch memory snapshot",
 	} {
 		i := strings.Index(flat, want)
 		if i < 0 || i < at && !strings.HasPrefix(want, "Rank") {

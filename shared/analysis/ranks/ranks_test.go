@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,24 +154,61 @@ func TestManyDiffer(t *testing.T) {
 	}
 }
 
-// TestLabels: ranks that do not tell all files apart tell none.
+// TestLabels: ranks that do not tell all files apart tell none, but for those that
+// cannot be read, which are marked here by a !.
 func TestLabels(t *testing.T) {
 	for _, c := range []struct{ names, want string }{
 		{"b_10.pickle b_2.pickle", "rank 2 rank 10"},
 		{"b_10.pickle other.pickle", "b_10.pickle other.pickle"},
+		{"A.md! b_10.pickle b_2.pickle! notes.md!", "rank 2 rank 10 A.md! notes.md!"},
+		{"A.md! b.md!", "A.md! b.md!"},
 		{"z/rank0.pickle a/rank0.pickle", "a/rank0.pickle z/rank0.pickle"},
+		{"x.pickle x.pickle", "x.pickle x.pickle"},
 	} {
 		var rows []Row
 		for name := range strings.FieldsSeq(c.names) {
-			rows = append(rows, Unread(name, "no"))
+			problem := ""
+			if strings.HasSuffix(name, "!") {
+				problem = "it is none"
+			}
+			rows = append(rows, Unread(name, problem))
 		}
 		table := New(rows)
+		renamed := slices.Clone(rows)
+		for i := range renamed {
+			renamed[i].Rename(func(string) string { return "hidden" }, nil)
+		}
+		hidden := table.With(renamed)
 		var got []string
 		for _, i := range table.Order() {
 			got = append(got, table.Label(i))
+			if l := hidden.Label(i); l != "hidden" && !strings.HasPrefix(l, "rank") {
+				t.Errorf("%s: %q is shown of a renamed file", c.names, l)
+			}
 		}
 		if s := strings.Join(got, " "); s != c.want || table.Median() != Unknown || table.Told() != strings.HasPrefix(c.want, "rank") {
 			t.Errorf("%s: %s, median %d", c.names, s, table.Median())
 		}
+	}
+}
+
+// TestAtMost: where only the largest holders of a file are known, one that is not
+// among them may hold as much as the least of those, and no more is claimed.
+func TestAtMost(t *testing.T) {
+	var rows []Row
+	for i := range 3 {
+		r := Row{Name: "rank" + strconv.Itoa(i), Peak: 1000 * mib, cut: true, held: []holder{{"load", 500 * mib}, {"forward", 90 * mib}}}
+		if i == 1 {
+			r.Peak, r.held[1].name, r.held[1].bytes = 1300*mib, "gather", 400*mib
+		}
+		rows = append(rows, r)
+	}
+	want := "Rank 1 peaks at 1.27 GiB, 300.00 MiB (30 %) above the median of all, 1000.00 MiB; gather holds 400.00 MiB there, and at most 90.00 MiB in the median of the others."
+	if got := strings.Join(New(rows).Words(), "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	rows[1].held[1].bytes = 140 * mib // 50 of 300 are less than a fifth
+	if got := strings.Join(New(rows).Words(), "\n"); strings.Contains(got, "gather") {
+		t.Error(got)
 	}
 }

@@ -19,25 +19,30 @@ type Table struct {
 }
 
 // New puts rows side by side. What ranks the names tell counts only where it
-// tells all of them apart; else the files are called by their names.
+// tells all of them apart, but for those that cannot be read, such as notes in the
+// same folder; else the files are called by their names.
 func New(rows []Row) *Table {
-	t := &Table{rows: rows, labels: make([]string, len(rows)), told: true, order: make([]int32, len(rows)), median: Unknown}
-	for i := range rows {
-		t.order[i] = int32(i)
-		if t.labels[i] = Rank(rows[i].Name); t.labels[i] == "" || slices.Contains(t.labels[:i], t.labels[i]) {
-			t.told = false
-			for k := range rows {
-				t.labels[k] = rows[k].Name
-				t.order[k] = int32(k)
-			}
-			break
+	t := &Table{rows: rows, labels: make([]string, len(rows)), order: make([]int32, len(rows)), median: Unknown}
+	if t.told = t.label(); !t.told {
+		for i := range rows {
+			t.labels[i] = rows[i].Name
 		}
 	}
+	for i := range t.order {
+		t.order[i] = int32(i)
+	}
 	slices.SortFunc(t.order, func(a, b int32) int {
-		switch {
-		case before(t.labels[a], t.labels[b]):
+		x, y := t.labels[a], t.labels[b]
+		if p, q := t.told && x == rows[a].Name, t.told && y == rows[b].Name; p != q { // what has no rank comes last
+			if p {
+				return 1
+			}
 			return -1
-		case before(t.labels[b], t.labels[a]):
+		}
+		switch {
+		case before(x, y):
+			return -1
+		case before(y, x):
 			return 1
 		}
 		return int(a - b)
@@ -54,14 +59,31 @@ func New(rows []Row) *Table {
 	return t
 }
 
+// label calls the rows by their ranks, and reports whether these tell all apart
+// that can be read.
+func (t *Table) label() bool {
+	some := false
+	for i := range t.rows {
+		r := &t.rows[i]
+		switch l := Rank(r.Name); {
+		case l == "" && r.Problem != "":
+			t.labels[i] = r.Name
+		case l == "" || slices.Contains(t.labels[:i], l):
+			return false
+		default:
+			t.labels[i], some = l, true
+		}
+	}
+	return some
+}
+
 // With is the same table with the rows in other words: renamed for somebody who is
 // not to see their names. Order and ranks stay.
 func (t *Table) With(rows []Row) *Table {
 	x := *t
-	x.rows = rows
-	if !t.told {
-		x.labels = make([]string, len(rows))
-		for i := range rows {
+	x.rows, x.labels = rows, slices.Clone(t.labels)
+	for i := range rows {
+		if x.labels[i] == t.rows[i].Name {
 			x.labels[i] = rows[i].Name
 		}
 	}
@@ -137,7 +159,10 @@ func (t *Table) Words() (out []string) {
 	for _, i := range told {
 		out = append(out, t.differs(i))
 	}
-	if n := far - mostTold; n > 0 {
+	switch n := far - mostTold; {
+	case n == 1:
+		out = append(out, "1 more differs from the median by more than 5 %.")
+	case n > 1:
 		out = append(out, strconv.Itoa(n)+" more differ from the median by more than 5 %.")
 	}
 	return out
