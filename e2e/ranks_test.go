@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"tideline/shared/ingest/snapshot/synthetic"
@@ -132,6 +134,46 @@ func TestRanksSideBySide(t *testing.T) {
 	p.screenshot("dark")
 	if told := eval[[]string](p, `globalThis.told`); len(told) != 1 || !strings.Contains(told[0], "run_rank_10.pickle") {
 		t.Errorf("the page says %q", told)
+	}
+}
+
+// TestDroppedFolder: a folder's files are put side by side by their paths, with
+// what else lies there told as such, and hidden files left alone.
+func TestDroppedFolder(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1280, 860)
+	p.open(a.url)
+	dir := t.TempDir()
+	for i, file := range ranksFolder(t)[:3] {
+		to := filepath.Join(dir, fmt.Sprintf("rank%d", i), "snapshot.pickle")
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"notes.md", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("what was tried\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []input.DispatchDragEventType{"dragEnter", "dragOver", "drop"} {
+		p.do(string(step), chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+			_, err := chromedp.Call(ctx, input.DispatchDragEvent, input.DispatchDragEventParams{
+				Type: step, X: 400, Y: 400, Data: &input.DragData{Items: []*input.DragDataItem{}, Files: []string{dir}, DragOperationsMask: 1},
+			})
+			return err
+		}))
+	}
+	p.wait("all files", `tideline.side.answer && tideline.side.read === 4`)
+	p.settled()
+	rows := eval[[]string](p, `[...document.querySelectorAll("#pane tbody tr")].map((x) => [...x.children].slice(0, 2).map((c) => c.textContent).join(" "))`)
+	if got := strings.Join(rows, ", "); got != "rank 0 rank0/snapshot.pickle, rank 1 rank1/snapshot.pickle, rank 2 rank2/snapshot.pickle, notes.md notes.md" {
+		t.Errorf("the rows are %s", got)
+	}
+	if pane := p.text("#pane"); !strings.Contains(pane, "All 3 peak within 5 %") {
+		t.Errorf("the words are %q", pane)
 	}
 }
 

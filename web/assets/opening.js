@@ -22,7 +22,7 @@ export const opening = {
     const [first, second, third] = files;
     if (!second) return first && this.openFile(first);
     const texts = (await Promise.all(files.map(isText))).every(Boolean);
-    if (texts && !(third && this.engine.up && (await this.runner.ranked(files.map((f) => f.name))))) {
+    if (texts && !(third && this.engine.up && (await this.runner.ranked(files.map((f) => f.name)).catch(() => false)))) {
       return this.openFile(new File(files.flatMap((f) => [f, "\n"]), `${first.name} and ${files.length - 1} more`, { type: "text/plain" }));
     }
     if (!this.engine.up) return this.toast("The browser module is not running.", true);

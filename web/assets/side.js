@@ -20,7 +20,8 @@ export class Side {
     this.app = app;
   }
 
-  // take puts files into the menu and begins their table.
+  // take puts files into the menu and begins their table; what was read of others
+  // is forgotten.
   take(files) {
     this.#turn++;
     this.files = files;
