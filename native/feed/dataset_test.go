@@ -26,7 +26,7 @@ func randomChain(r *rand.Rand) pipeline.Dataset {
 	}
 	endless := false
 	for range r.IntN(7) {
-		switch r.IntN(8) {
+		switch r.IntN(9) {
 		case 0:
 			d = d.Map(0, r.IntN(6)-1)
 		case 1:
@@ -47,6 +47,9 @@ func randomChain(r *rand.Rand) pipeline.Dataset {
 			d = d.Skip(r.IntN(4))
 		case 7:
 			d = d.Prefetch(r.IntN(4) - 1)
+		case 8:
+			n := 1 + r.IntN(4)
+			d = d.Shard(n, r.IntN(n))
 		}
 	}
 	if r.IntN(3) == 0 {

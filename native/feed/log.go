@@ -30,7 +30,7 @@ func (l *log) open(o *Options, names []string) {
 	l.names = make([]event.StringID, len(names))
 	for i, s := range names {
 		switch o.Dataset.Stages[i].Op {
-		case pipeline.OpRepeat, pipeline.OpTake, pipeline.OpSkip: // have nothing to tell
+		case pipeline.OpRepeat, pipeline.OpTake, pipeline.OpSkip, pipeline.OpShard: // have nothing to tell
 		default:
 			l.names[i] = o.Strings.ID(s)
 		}

@@ -53,6 +53,8 @@ func (f *Feed) build(n int) iterator {
 		return &take{link: l}
 	case pipeline.OpSkip:
 		return &skip{link: l}
+	case pipeline.OpShard:
+		return &shard{link: l}
 	case pipeline.OpPrefetch, pipeline.OpDevice:
 		if s.N != 0 {
 			return newPrefetch(l)
@@ -284,6 +286,31 @@ func (x *skip) next(th *thread) (*element, error) {
 		}
 	}
 	return x.in.next(th)
+}
+
+// shard reads what belongs to others.
+type shard struct {
+	link
+	at int // of the element that comes next, modulo their number
+}
+
+func (x *shard) reset() { x.at = 0; x.in.reset() }
+
+func (x *shard) next(th *thread) (*element, error) {
+	for {
+		e, err := x.in.next(th)
+		if err != nil {
+			return nil, err
+		}
+		mine := x.at == x.s.Index
+		if x.at++; x.at == x.s.N {
+			x.at = 0
+		}
+		if mine {
+			return e, nil
+		}
+		x.f.pool.put(e)
+	}
 }
 
 // batcher collects elements and then copies them into one.

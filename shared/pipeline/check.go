@@ -83,6 +83,10 @@ func (s *Stage) check(name string) error {
 		if s.Parallel > s.Cycle {
 			return invalid(name, "%d parallel calls over a cycle of %d: there must be no more calls than files", s.Parallel, s.Cycle)
 		}
+	case OpShard:
+		if s.Index < 0 || s.Index >= s.N {
+			return invalid(name, "index %d of %d shards: must be from 0 to %d", s.Index, s.N, s.N-1)
+		}
 	case OpBatch, OpMapBatch:
 		if len(s.Sizes) == 0 {
 			return invalid(name, "no size given")
@@ -102,7 +106,7 @@ func (s *Stage) leastCount() int64 {
 	switch s.Op {
 	case OpRepeat, OpTake, OpSkip, OpPrefetch:
 		return -1 // all, for ever, Auto
-	case OpShuffle, OpDevice:
+	case OpShuffle, OpDevice, OpShard:
 		return 1
 	default:
 		return 0

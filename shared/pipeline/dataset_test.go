@@ -432,6 +432,13 @@ func TestChecklistTakeSkipRepeatAtTheirEdges(t *testing.T) {
 		{Range(4).Skip(0), []int32{0, 1, 2, 3}, 4},
 		{Range(4).Skip(3), []int32{3}, 1},
 		{Range(4).Skip(9), nil, 0},
+		{Range(7).Shard(3, 0), []int32{0, 3, 6}, 3},
+		{Range(7).Shard(3, 1), []int32{1, 4}, 2},
+		{Range(7).Shard(1, 0), []int32{0, 1, 2, 3, 4, 5, 6}, 7},
+		{Range(2).Shard(5, 3), nil, 0},
+		{Range(3).Shard(2, 1).Repeat(2), []int32{1, 1}, 2},
+		{Range(3).Repeat(2).Shard(2, 1), []int32{1, 0, 2}, 3},
+		{Range(8).Batch(2, false).Shard(2, 1), []int32{2, 3, 6, 7}, 2},
 		{Range(4).Repeat(0), nil, 0},
 		{Range(2).Repeat(2), []int32{0, 1, 0, 1}, 4},
 		{Range(0).Repeat(-1), nil, 0},
@@ -508,7 +515,7 @@ func randomDataset(r *rand.Rand, costs bool) Dataset {
 	}
 	endless := false
 	for range r.IntN(7) {
-		switch r.IntN(8) {
+		switch r.IntN(9) {
 		case 0:
 			d = d.Map(cost(20), r.IntN(5))
 		case 1:
@@ -529,6 +536,9 @@ func randomDataset(r *rand.Rand, costs bool) Dataset {
 			d = d.Skip(r.IntN(4))
 		case 7:
 			d = d.Prefetch(r.IntN(4) - 1)
+		case 8:
+			n := 1 + r.IntN(4)
+			d = d.Shard(n, r.IntN(n))
 		}
 	}
 	return d
@@ -609,6 +619,9 @@ func TestCheckNamesTheStage(t *testing.T) {
 		"prefetch_to_device: batch follows":    Range(1).PrefetchToDevice(1, 0).Batch(1, false),
 		"files: file 0":                        FromFiles(File{Elements: -1}),
 		"there is no op 99":                    Range(1).With(Stage{Op: 99}),
+		"shard: index 3 of 3 shards":           Range(1).Shard(3, 3),
+		"shard: index -1 of 3 shards":          Range(1).Shard(3, -1),
+		"shard: elements or count 0":           Range(1).Shard(0, 0),
 		"repeat: elements or count -2":         Range(1).Repeat(-2),
 		"map: cost -3":                         Range(1).With(Stage{Op: OpMap, Costs: []int64{1, -3}}),
 	} {

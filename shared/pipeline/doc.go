@@ -4,7 +4,7 @@
 // has to wait.
 //
 // A Dataset is a chain of stages: slices, a range or files, then interleave,
-// map, shuffle, repeat, batch, cache, take, skip, prefetch in any order and
+// map, shuffle, repeat, batch, cache, take, skip, shard, prefetch in any order and
 // number. Settings describe the usual chain. Open makes a Model of it; the
 // same chain runs for real in native/feed.
 //
@@ -35,6 +35,6 @@
 //
 // # Not here
 //
-// filter, concatenate, zip, window, padded and parallel batch, shard and the
+// filter, concatenate, zip, window, padded and parallel batch and the
 // slack option are not modelled.
 package pipeline

@@ -134,6 +134,8 @@ func (m *Model) build(n int) iterator {
 		return &take{s: s, in: in}
 	case OpSkip:
 		return &skip{s: s, in: in}
+	case OpShard:
+		return &shard{m: m, s: s, in: in}
 	case OpPrefetch, OpDevice:
 		if s.async() {
 			return m.buildPrefetch(i, in)
@@ -333,4 +335,32 @@ func (x *skip) next(th *thread) (item, bool) {
 		}
 	}
 	return x.in.next(th)
+}
+
+// shard reads what belongs to others. An element that is an error counts and
+// is nobody's.
+type shard struct {
+	m  *Model
+	s  *Stage
+	in iterator
+	at int // of the element that comes next, modulo their number
+}
+
+func (x *shard) reset() { x.at = 0; x.in.reset() }
+
+func (x *shard) next(th *thread) (item, bool) {
+	for {
+		e, ok := x.in.next(th)
+		if !ok || x.m.failed(e) != nil {
+			return e, ok
+		}
+		mine := x.at == x.s.Index
+		if x.at++; x.at == x.s.N {
+			x.at = 0
+		}
+		if mine {
+			return e, true
+		}
+		x.m.recycle(e)
+	}
 }

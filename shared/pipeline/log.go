@@ -43,7 +43,7 @@ func (l *log) open(sink event.Sink, strings *event.Strings, d Dataset, names []s
 	l.names = make([]event.StringID, len(names))
 	for i, s := range names {
 		switch d.Stages[i].Op {
-		case OpRepeat, OpTake, OpSkip: // have nothing to tell
+		case OpRepeat, OpTake, OpSkip, OpShard: // have nothing to tell
 		default:
 			l.names[i] = strings.ID(s)
 		}

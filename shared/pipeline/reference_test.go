@@ -56,6 +56,12 @@ func (v *evaluation) pass(i int) [][]int32 {
 			return nil
 		}
 		out = out[min(s.N, len(out)):]
+	case OpShard:
+		for n, e := range v.pass(i - 1) {
+			if n%s.N == s.Index {
+				out = append(out, e)
+			}
+		}
 	case OpBatch:
 		in := v.pass(i - 1)
 		for n := 0; len(in) > 0; n++ {

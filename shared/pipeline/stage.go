@@ -22,6 +22,7 @@ const (
 	OpCache                // what came the first time, from memory
 	OpTake                 // no more than N
 	OpSkip                 // without the first N
+	OpShard                // every N-th, from element Index on
 	OpPrefetch             // made ahead by a thread of its own
 	OpDevice               // prefetch_to_device: made ahead in an accelerator's memory
 	numOps
@@ -42,13 +43,14 @@ const (
 	StageCache      = "cache"
 	StageTake       = "take"
 	StageSkip       = "skip"
+	StageShard      = "shard"
 	StagePrefetch   = "prefetch"
 	StageDevice     = "prefetch_to_device"
 )
 
 var opNames = [numOps]string{
 	StageSource, StageRange, StageFiles, StageInterleave, StageMap, StageShuffle, StageRepeat, StageBatch,
-	StageMapBatch, StageCache, StageTake, StageSkip, StagePrefetch, StageDevice,
+	StageMapBatch, StageCache, StageTake, StageSkip, StageShard, StagePrefetch, StageDevice,
 }
 
 func (o Op) String() string {
@@ -66,9 +68,10 @@ type Stage struct {
 
 	// N is a source's number of elements, a shuffle or prefetch buffer's size
 	// (Auto grows), and how many times or elements repeat, take and skip speak
-	// of, -1 for all.
+	// of, -1 for all; the number of shards.
 	N     int
 	First int // number of a source's first element
+	Index int // of a shard, from 0
 
 	// Bytes of one element that leaves the stage, 0 for as it came; NoBytes for
 	// an element of no size. A source of slices holds all of its elements.
@@ -233,6 +236,10 @@ func (d Dataset) Take(n int) Dataset { return d.With(Stage{Op: OpTake, N: n}) }
 // Skip leaves the first n elements out, -1 for all.
 func (d Dataset) Skip(n int) Dataset { return d.With(Stage{Op: OpSkip, N: n}) }
 
+// Shard gives one of n workers its elements: those whose number leaves index
+// when divided by n. All are read for that, so it belongs before what is dear.
+func (d Dataset) Shard(n, index int) Dataset { return d.With(Stage{Op: OpShard, N: n, Index: index}) }
+
 // Prefetch makes up to k elements ahead; Auto, 0 for none.
 func (d Dataset) Prefetch(k int) Dataset { return d.With(Stage{Op: OpPrefetch, N: k}) }
 
@@ -298,6 +305,10 @@ func (s *Stage) countOf(n int64) int64 {
 		}
 		if n >= 0 {
 			return max(0, n-int64(s.N))
+		}
+	case OpShard:
+		if n >= 0 {
+			return (max(0, n-int64(s.Index)) + int64(s.N) - 1) / int64(max(1, s.N))
 		}
 	case OpBatch, OpMapBatch:
 		if n > 0 {
