@@ -296,3 +296,65 @@ func TestProofsHold(t *testing.T) {
 		})
 	}
 }
+
+// occupied says whether some byte is held twice at some instant, byte by byte
+// and instant by instant.
+func occupied(p *Problem, offsets []int64) bool {
+	for t := int64(-3); t < 20; t++ {
+		held := map[int64]bool{}
+		for i := range p.Buffers {
+			b := &p.Buffers[i]
+			if t < b.Lower || t >= b.Upper {
+				continue
+			}
+			low, high := int64(0), b.Size
+			for _, g := range b.Gaps {
+				if g.Lower <= t && t < g.Upper {
+					low, high = g.Low, g.High
+				}
+			}
+			for at := offsets[i] + low; at < offsets[i]+high; at++ {
+				if held[at] {
+					return true
+				}
+				held[at] = true
+			}
+		}
+	}
+	return false
+}
+
+// TestCheckAgreesWithEveryByte: on offsets drawn at random, and on good plans
+// with one of them moved.
+func TestCheckAgreesWithEveryByte(t *testing.T) {
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(7, 14))
+			refused := 0
+			const rounds = 1500
+			for i := range rounds {
+				p := k.random(r, 2+i%5)
+				good, _, err := BestGreedy(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				offsets := slices.Clone(good.Offsets)
+				for j := range p.Buffers {
+					if b := &p.Buffers[j]; !b.Fixed && (i%2 == 0 || r.IntN(len(p.Buffers)) == 0) {
+						offsets[j] = aligned(r.Int64N(40), b.Align)
+					}
+				}
+				err = Check(p, Plan{offsets, p.height(offsets)})
+				if (err != nil) != occupied(p, offsets) {
+					t.Fatalf("%d: offsets %v: checked %v, a byte is held twice: %v: %+v", i, offsets, err, err == nil, p.Buffers)
+				}
+				if err != nil {
+					refused++
+				}
+			}
+			if refused < rounds/10 || refused > rounds*9/10 {
+				t.Errorf("%d of %d plans refused: want some of both", refused, rounds)
+			}
+		})
+	}
+}
