@@ -184,8 +184,11 @@ func TestLogsOfRanks(t *testing.T) {
 	p.open(a.url)
 	dir := t.TempDir()
 	var files []string
-	for i, name := range []string{"05-tf-bfc-2023-cifar-fragmented", "05-tf-bfc-2023-cifar-fragmented", "07-tf-bfc-2021-limit-55-mb"} {
+	for i, name := range []string{"05-tf-bfc-2023-cifar-fragmented", "05-tf-bfc-2023-cifar-fragmented", "07-tf-bfc-2021-limit-55-mb", "17-torch-2023-others-hold-the-card"} {
 		b, err := os.ReadFile(caseFile(t, name, "input.log"))
+		if err != nil {
+			b, err = os.ReadFile(caseFile(t, name, "input.txt"))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,11 +198,11 @@ func TestLogsOfRanks(t *testing.T) {
 		}
 	}
 	p.upload(files...)
-	p.wait("all files", `tideline.side.answer && tideline.side.read === 3`)
+	p.wait("all files", `tideline.side.answer && tideline.side.read === 4`)
 	p.settled()
 	p.screenshot("logs")
 	pane := p.text("#pane")
-	for _, want := range []string{"A request failed in all 3.", "Out of memory: fragmented", "532.88 MiB"} {
+	for _, want := range []string{"A request failed in all 4.", "Out of memory: fragmented", "532.88 MiB", "649.97 MiB"} {
 		if !strings.Contains(pane, want) {
 			t.Errorf("the page does not say %q, but %q", want, pane)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/shared/analysis/ranks"
+	common "tideline/shared/analysis/reading"
 	"tideline/shared/ingest"
 	"tideline/shared/redact"
 	"tideline/shared/store"
@@ -93,13 +95,25 @@ func sum(f File) (ranks.Row, error) {
 	row.Cut = in.Cut
 	for _, x := range in.Readings {
 		if h := x.Heading(); h != "" {
-			row.Phrase = h
-			if !row.Failed {
-				row.Verdict = x.Verdict
-			}
+			row.Phrase, row.Verdict = h, x.Verdict
+		}
+	}
+	for _, x := range slices.Backward(in.Readings) {
+		if n := mebibytes(x, "allocated_mib"); n > 0 {
+			row.Told(n, mebibytes(x, "reserved_mib"))
+			break
 		}
 	}
 	return row, nil
+}
+
+// mebibytes is an amount of a reading, in bytes; Unknown where it tells none.
+func mebibytes(r *common.Reading, name string) int64 {
+	v, ok := r.Facts.Get(name)
+	if !ok || v.Kind != common.FloatKind {
+		return ranks.Unknown
+	}
+	return int64(math.Round(v.Float * (1 << 20)))
 }
 
 // filing files events into a store.

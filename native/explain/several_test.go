@@ -143,6 +143,14 @@ func TestLogsOfRanks(t *testing.T) {
 	if !strings.Contains(got, "Out of memory: fragmented\n") || !strings.Contains(got, "A request failed in rank 0 and rank 1, in the others none.") || !strings.Contains(got, "532.88 MiB") || !strings.Contains(got, "rank0.log: GPU_0_bfc ran out of memory") {
 		t.Errorf("%s", got)
 	}
+	// A message tells what was in use when it failed, and its verdict counts.
+	torch := read(t, filepath.Join(golden.Cases(t), "17-torch-2023-others-hold-the-card", "input.txt"))
+	got = several(t, []File{file("rank0.log", torch), file("rank1.log", torch), file("rank2.log", smi)}, Options{JSON: true})
+	for _, want := range []string{`"peak_in_use_bytes": 681542943`, `"verdict": "other_process"`, `"verdict": "hidden_holder"`, `"peak_in_use_bytes": null`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
 	for _, c := range []struct {
 		names string
 		heads [][]byte

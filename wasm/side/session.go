@@ -92,17 +92,27 @@ func (s *Session) Feed(b []byte, last bool) error {
 }
 
 // End sums the timeline up, whose file is said to mean a phrase and was cut for a
-// reason, or not, and answers with the table.
-func (s *Session) End(name, phrase, cut string) string {
+// reason, or not, and answers with the table. inUse and reserved are the bytes that
+// a message tells of, or "".
+func (s *Session) End(name, phrase, cut, inUse, reserved string) string {
 	if s.tl == nil {
 		return s.Unread(name, "nothing was read")
 	}
 	r := ranks.Of(name, s.tl)
 	r.Phrase, r.Cut = phrase, cut
+	r.Told(amount(inUse), amount(reserved))
 	s.stop()
 	s.tl, s.next, s.stop = nil, nil, nil
 	s.rows = append(s.rows, r)
 	return s.table()
+}
+
+func amount(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return ranks.Unknown
+	}
+	return n
 }
 
 // Unread adds a file that cannot be read, with why, and answers with the table.
@@ -136,15 +146,15 @@ func (s *Session) table() string {
 		at := "rows." + strconv.Itoa(n) + "."
 		f.Set(at+"label", one(t.Label(i)))
 		f.Set(at+"name", one(r.Name))
-		amount := func(key string, n int64) {
+		known := func(key string, n int64) {
 			if n != ranks.Unknown {
 				f.Set(at+key, strconv.FormatInt(n, 10))
 			}
 		}
-		amount("peak", r.Peak)
-		amount("reserved", r.Reserved)
-		amount("end", r.End)
-		amount("hole", r.Hole)
+		known("peak", r.Peak)
+		known("reserved", r.Reserved)
+		known("end", r.End)
+		known("hole", r.Hole)
 		if m := t.Median(); m != ranks.Unknown && r.Peak != ranks.Unknown && r.Cut == "" {
 			f.Set(at+"beside", strconv.FormatInt(r.Peak-m, 10))
 		}

@@ -77,7 +77,7 @@ const commands = {
   },
 
   // sum adds a timeline to those side by side, and tells of all.
-  async sum({ id, name, phrase, cut, blob }) {
+  async sum({ id, lines, blob }) {
     m.call.tl_side_begin();
     const piece = 1 << 20;
     for (let at = 0; at === 0 || at < blob.size; at += piece) {
@@ -85,7 +85,7 @@ const commands = {
       const wrong = m.call.tl_side_feed(m.write(bytes), at + piece >= blob.size ? 1 : 0);
       if (wrong) throw new Error(m.text(wrong));
     }
-    post({ t: "answer", id, answer: told(m.call.tl_side_end(m.writeText(`${name}\n${phrase}\n${cut}`))) });
+    post({ t: "answer", id, answer: told(m.call.tl_side_end(m.writeText(lines.join("\n")))) });
   },
 
   unread({ id, name, why }) {

@@ -71,10 +71,10 @@ export class Runner {
     this.#worker?.postMessage({ t: "stop" });
   }
 
-  // sum adds a timeline to those side by side, and unread one that cannot be
-  // read; both resolve with what all come to.
-  sum(name, phrase, cut, blob) {
-    return this.#call({ t: "sum", name, phrase, cut, blob });
+  // sum adds a timeline to those side by side, with lines of its name and what else
+  // is known, and unread one that cannot be read; both resolve with what all come to.
+  sum(lines, blob) {
+    return this.#call({ t: "sum", lines, blob });
   }
 
   unread(name, why) {

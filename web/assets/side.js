@@ -74,7 +74,7 @@ export class Side {
           const { blob, told } = await this.#timeline(file, reader);
           if (mine !== this.#turn) return true;
           await runner.start();
-          answer = await runner.sum(name, line(told?.readings.map((r) => r.phrase).findLast(Boolean) ?? ""), line(told?.cut ?? ""), blob);
+          answer = await runner.sum([name, ...known(told)].map(line), blob);
         } catch (e) {
           if (!runner.ready && this.read) { // it ended, with what it knew
             fatal.set(file, e.message);
@@ -108,6 +108,14 @@ export class Side {
 
 const line = (s) => s.replace(/[\t\n]/g, " ");
 
+// known is what a file is said to mean, why it was cut, and the bytes that a message
+// of PyTorch tells of the moment of its failure.
+function known(told) {
+  const list = told?.readings ?? [];
+  const { allocated_mib: inUse, reserved_mib: reserved } = list.findLast((r) => r.reading.allocated_mib > 0)?.reading ?? {};
+  return [list.findLast((r) => r.phrase)?.phrase ?? "", told?.cut ?? "", ...[inUse, reserved].map((n) => (n ? String(Math.round(n * 2 ** 20)) : ""))];
+}
+
 // laidOut is the table in the form of the details.
 function laidOut({ words = [], ranked, rows }) {
   const columns = [["File", "text"], ["Peak", "bytes"], ["", "share"], ["To the median", "delta"], ["Reserved then", "bytes"], ["In use at the end", "bytes"], ["Largest hole", "bytes"], ["What it says", "text"]];
@@ -116,7 +124,7 @@ function laidOut({ words = [], ranked, rows }) {
   return {
     facts: words,
     tables: [{
-      caption: "Each file by the allocator that held most; the hole is that at the failure, else at the end. Choose a file to see it, with Shift against the one on screen.",
+      caption: "Each file by the allocator that held most, a message by what it tells of its moment; the hole is that at the failure, else at the end. Choose a file to see it, with Shift against the one on screen.",
       columns: columns.map(([name, kind]) => ({ name, kind })),
       rows: rows.map((r) => ({
         c: [...(ranked ? [r.label] : []), r.name, number(r.peak), number(r.peak) ?? 0, number(r.beside), number(r.reserved), number(r.end), number(r.hole), r.says],

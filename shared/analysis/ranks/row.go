@@ -134,6 +134,15 @@ func (r *Row) holds(who string) (sum int64, most bool) {
 	return sum, false
 }
 
+// Told takes what a message tells of the moment of its failure, where there is no
+// allocator's timeline: PyTorch's has what was in use and reserved then. Either may
+// be Unknown.
+func (r *Row) Told(inUse, reserved int64) {
+	if r.Peak == Unknown && inUse != Unknown {
+		r.Peak, r.End, r.Reserved = inUse, inUse, reserved
+	}
+}
+
 // Says is what is concluded of the file, for people.
 func (r *Row) Says() string {
 	switch {
