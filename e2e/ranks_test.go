@@ -124,6 +124,7 @@ func TestRanksSideBySide(t *testing.T) {
 	}
 	for _, s := range [][2]int{{390, 844}, {1440, 900}} {
 		p.do("resize", chromedp.EmulateViewport(int64(s[0]), int64(s[1])))
+		p.wait("the new size", fmt.Sprintf("innerWidth === %d", s[0]))
 		p.settled()
 		if w := eval[int](p, `document.documentElement.scrollWidth`); w > s[0] {
 			t.Errorf("the page is %d wide at %d", w, s[0])
@@ -202,7 +203,7 @@ func TestLogsOfRanks(t *testing.T) {
 	p.settled()
 	p.screenshot("logs")
 	pane := p.text("#pane")
-	for _, want := range []string{"A request failed in all 4.", "Out of memory: fragmented", "532.88 MiB", "649.97 MiB"} {
+	for _, want := range []string{"A request failed in all 4.", "Out of memory: fragmented", "532.88 MiB", "649.97 MiB", "3.06 GiB", "561.92 MiB", "2.00 KiB"} {
 		if !strings.Contains(pane, want) {
 			t.Errorf("the page does not say %q, but %q", want, pane)
 		}

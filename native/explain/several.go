@@ -99,21 +99,29 @@ func sum(f File) (ranks.Row, error) {
 		}
 	}
 	for _, x := range slices.Backward(in.Readings) {
-		if n := mebibytes(x, "allocated_mib"); n > 0 {
-			row.Told(n, mebibytes(x, "reserved_mib"))
+		if m := moment(x); m.InUse != ranks.Unknown && in.Moments() {
+			row.Told(m)
 			break
 		}
 	}
 	return row, nil
 }
 
-// mebibytes is an amount of a reading, in bytes; Unknown where it tells none.
-func mebibytes(r *common.Reading, name string) int64 {
-	v, ok := r.Facts.Get(name)
-	if !ok || v.Kind != common.FloatKind {
+// moment is what a reading of a text tells of its failure.
+func moment(r *common.Reading) ranks.Moment {
+	amount := func(bytes, mib string) int64 {
+		if v, ok := r.Facts.Get(bytes); ok && v.Kind == common.IntKind {
+			return v.Int
+		}
+		if v, ok := r.Facts.Get(mib); ok && v.Kind == common.FloatKind {
+			return int64(math.Round(v.Float * (1 << 20)))
+		}
 		return ranks.Unknown
 	}
-	return int64(math.Round(v.Float * (1 << 20)))
+	return ranks.Moment{
+		Peak: amount("peak_in_use_bytes", ""), InUse: amount("in_use_bytes", "allocated_mib"),
+		Reserved: amount("pool_bytes", "reserved_mib"), Hole: amount("largest_free_chunk_bytes", ""),
+	}
 }
 
 // filing files events into a store.

@@ -143,6 +143,9 @@ func TestLogsOfRanks(t *testing.T) {
 	if !strings.Contains(got, "Out of memory: fragmented\n") || !strings.Contains(got, "A request failed in rank 0 and rank 1, in the others none.") || !strings.Contains(got, "532.88 MiB") || !strings.Contains(got, "rank0.log: GPU_0_bfc ran out of memory") {
 		t.Errorf("%s", got)
 	}
+	if s := strings.Join(strings.Fields(got), " "); !strings.Contains(s, "rank 0 3.06 GiB ################ - 561.92 MiB 532.88 MiB Out of memory: fragmented") {
+		t.Errorf("the figures are not those of the log:\n%s", got)
+	}
 	// A message tells what was in use when it failed, and its verdict counts.
 	torch := read(t, filepath.Join(golden.Cases(t), "17-torch-2023-others-hold-the-card", "input.txt"))
 	got = several(t, []File{file("rank0.log", torch), file("rank1.log", torch), file("rank2.log", smi)}, Options{JSON: true})

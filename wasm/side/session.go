@@ -92,15 +92,15 @@ func (s *Session) Feed(b []byte, last bool) error {
 }
 
 // End sums the timeline up, whose file is said to mean a phrase and was cut for a
-// reason, or not, and answers with the table. inUse and reserved are the bytes that
-// a message tells of, or "".
-func (s *Session) End(name, phrase, cut, inUse, reserved string) string {
+// reason, or not, and answers with the table. told are the bytes that a text tells of:
+// a ranks.Moment's, each "" where it does not.
+func (s *Session) End(name, phrase, cut string, told [4]string) string {
 	if s.tl == nil {
 		return s.Unread(name, "nothing was read")
 	}
 	r := ranks.Of(name, s.tl)
 	r.Phrase, r.Cut = phrase, cut
-	r.Told(amount(inUse), amount(reserved))
+	r.Told(ranks.Moment{Peak: amount(told[0]), InUse: amount(told[1]), Reserved: amount(told[2]), Hole: amount(told[3])})
 	s.stop()
 	s.tl, s.next, s.stop = nil, nil, nil
 	s.rows = append(s.rows, r)

@@ -60,7 +60,7 @@ func TestSession(t *testing.T) {
 		if err := feed(file, 1000); err != nil {
 			t.Fatal(err)
 		}
-		whole = s.End([]string{"rank_10.pickle", "rank_2.pickle", "rank_3.pickle"}[i], "", "", "", "")
+		whole = s.End([]string{"rank_10.pickle", "rank_2.pickle", "rank_3.pickle"}[i], "", "", [4]string{})
 	}
 	f := fields(t, whole)
 	if f.Text("rows.0.label") != "rank 2" || f.Text("rows.1.label") != "rank 3" || f.Text("rows.2.name") != "rank_10.pickle" || f.Text("ranked") != "yes" {
@@ -76,7 +76,7 @@ func TestSession(t *testing.T) {
 	if err := feed(recorded(t, 7, 32<<20), 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	f = fields(t, s.End("rank_0.pickle", "", "it ends early", "5", ""))
+	f = fields(t, s.End("rank_0.pickle", "", "it ends early", [4]string{}))
 	if f.Text("rows.0.beside") != "" || f.Int("rows.0.peak") == 0 || f.Text("rows.0.says") != "Not all of it was read: it ends early" {
 		t.Errorf("of a cut file: %v", f)
 	}
@@ -107,10 +107,10 @@ func TestMessages(t *testing.T) {
 		if err := s.Feed(none.Bytes(), true); err != nil {
 			t.Fatal(err)
 		}
-		answer = s.End("rank"+string(rune('0'+i)), "Full", "", inUse, "3000")
+		answer = s.End("rank"+string(rune('0'+i)), "Full", "", [4]string{"", inUse, "3000", "7"})
 	}
 	f := fields(t, answer)
-	if f.Int("rows.0.peak") != 1000 || f.Int("rows.0.reserved") != 3000 || f.Int("rows.1.end") != 1001 || f.Text("rows.2.peak") != "" || f.Text("rows.2.reserved") != "" || f.Int("rows.3.beside") != 999 {
+	if f.Int("rows.0.peak") != 1000 || f.Int("rows.0.reserved") != 3000 || f.Int("rows.1.end") != 1001 || f.Text("rows.2.peak") != "" || f.Text("rows.2.reserved") != "" || f.Int("rows.3.hole") != 7 || f.Text("rows.2.hole") != "" || f.Int("rows.3.beside") != 999 {
 		t.Errorf("%s", answer)
 	}
 }

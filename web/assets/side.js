@@ -108,12 +108,17 @@ export class Side {
 
 const line = (s) => s.replace(/[\t\n]/g, " ");
 
-// known is what a file is said to mean, why it was cut, and the bytes that a message
-// of PyTorch tells of the moment of its failure.
+// known is what a file is said to mean, why it was cut, and the bytes that a text tells
+// of the moment of its failure: the peak until then, in use, reserved, the largest hole.
 function known(told) {
   const list = told?.readings ?? [];
-  const { allocated_mib: inUse, reserved_mib: reserved } = list.findLast((r) => r.reading.allocated_mib > 0)?.reading ?? {};
-  return [list.findLast((r) => r.phrase)?.phrase ?? "", told?.cut ?? "", ...[inUse, reserved].map((n) => (n ? String(Math.round(n * 2 ** 20)) : ""))];
+  const moment = (r) => {
+    const mib = (n) => (n ? Math.round(n * 2 ** 20) : null);
+    const { peak_in_use_bytes: peak, in_use_bytes: inUse, pool_bytes: pool, largest_free_chunk_bytes: hole, allocated_mib: allocated, reserved_mib: reserved } = r.reading;
+    return [peak, inUse ?? mib(allocated), pool ?? mib(reserved), hole];
+  };
+  const last = told?.origin === "log" ? list.map(moment).findLast(([, inUse]) => Number.isInteger(inUse)) : null;
+  return [list.findLast((r) => r.phrase)?.phrase ?? "", told?.cut ?? "", ...(last ?? []).map((n) => String(n ?? ""))];
 }
 
 // laidOut is the table in the form of the details.
@@ -124,7 +129,7 @@ function laidOut({ words = [], ranked, rows }) {
   return {
     facts: words,
     tables: [{
-      caption: "Each file by the allocator that held most, a message by what it tells of its moment; the hole is that at the failure, else at the end. Choose a file to see it, with Shift against the one on screen.",
+      caption: "Each file by the allocator that held most, a log by what it tells of its failure; the hole is that at the failure, else at the end. Choose a file to see it, with Shift against the one on screen.",
       columns: columns.map(([name, kind]) => ({ name, kind })),
       rows: rows.map((r) => ({
         c: [...(ranked ? [r.label] : []), r.name, number(r.peak), number(r.peak) ?? 0, number(r.beside), number(r.reserved), number(r.end), number(r.hole), r.says],

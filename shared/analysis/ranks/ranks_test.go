@@ -212,3 +212,40 @@ func TestAtMost(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestTold: what a text tells counts more than what is made of it, and what was
+// reserved at another moment than the peak is not said to have been then.
+func TestTold(t *testing.T) {
+	row := func(m Moment) [4]int64 {
+		r := Of("a", program(0, map[string]int64{"load": 100, "forward": 300}))
+		r.Told(m)
+		return [4]int64{r.Peak, r.Reserved, r.End, r.Hole}
+	}
+	for m, want := range map[Moment][4]int64{
+		{Unknown, Unknown, 5, 6}:    {400 * mib, 4096 * mib, 300 * mib, 3696 * mib},
+		{9, 7, 8, 6}:                {9, Unknown, 7, 6},
+		{7, 7, 8, Unknown}:          {7, 8, 7, 3696 * mib},
+		{Unknown, 7, Unknown, 6}:    {7, Unknown, 7, 6},
+		{Unknown, 0, 8, 6}:          {0, 8, 0, 6},
+		{5, 7, 8, 6}:                {7, 8, 7, 6}, // rounded text may be a little off
+		{9, 0, Unknown, Unknown}:    {9, Unknown, 0, 3696 * mib},
+		{Unknown, Unknown, 5, 1000}: {400 * mib, 4096 * mib, 300 * mib, 3696 * mib},
+	} {
+		if got := row(m); got != want {
+			t.Errorf("%+v: %v, want %v", m, got, want)
+		}
+	}
+}
+
+// TestPartOfAList: of a list that is cut no amount is taken.
+func TestPartOfAList(t *testing.T) {
+	strs := new(event.Strings)
+	tl := store.New(strs)
+	tl.Append([]event.Event{
+		{Kind: event.AllocatorFacts, Text: strs.ID("name=GPU_0_bfc\npartial=true\n"), Step: event.NoStep},
+		{Kind: event.Alloc, Time: 1, Address: 256, Size: 256, Requested: 256},
+	})
+	if r := Of("a", tl); r.Peak != Unknown || r.End != Unknown {
+		t.Errorf("%+v", r)
+	}
+}

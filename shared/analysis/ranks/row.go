@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tideline/protocol/event"
+	"tideline/shared/analysis"
 	"tideline/shared/store"
 )
 
@@ -84,7 +85,7 @@ func Of(name string, tl *store.Timeline) Row {
 		}
 	}
 	p := Main(tl)
-	if p == nil || p.Points() == 0 {
+	if p == nil || p.Points() == 0 || p.Facts.Text(analysis.PartialKey) == "true" { // a part of what was in use is no amount
 		return r
 	}
 	first, last := tl.Span()
@@ -134,12 +135,22 @@ func (r *Row) holds(who string) (sum int64, most bool) {
 	return sum, false
 }
 
-// Told takes what a message tells of the moment of its failure, where there is no
-// allocator's timeline: PyTorch's has what was in use and reserved then. Either may
-// be Unknown.
-func (r *Row) Told(inUse, reserved int64) {
-	if r.Peak == Unknown && inUse != Unknown {
-		r.Peak, r.End, r.Reserved = inUse, inUse, reserved
+// Moment is what a text tells of the moment of its failure, in bytes or Unknown: the
+// most that was in use until then, what was in use and reserved, the largest hole.
+type Moment struct{ Peak, InUse, Reserved, Hole int64 }
+
+// Told takes what a text tells, which knows more than the timeline that is made of
+// it: a list of blocks may be cut, and has no past.
+func (r *Row) Told(m Moment) {
+	if m.InUse == Unknown {
+		return
+	}
+	r.Peak, r.Reserved, r.End = max(m.Peak, m.InUse), Unknown, m.InUse
+	if r.Peak == m.InUse {
+		r.Reserved = m.Reserved
+	}
+	if m.Hole != Unknown {
+		r.Hole = m.Hole
 	}
 }
 

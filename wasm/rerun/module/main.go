@@ -112,13 +112,14 @@ func tlSideFeed(n, last int32) int32 {
 }
 
 // tlSideEnd answers with the sums of all so far. The input has the file's name,
-// what it is said to mean, why it was cut, and the bytes in use and reserved of a
-// message, a line each.
+// what it is said to mean, why it was cut, and the bytes that a text tells of, a line
+// each.
 //
 //go:wasmexport tl_side_end
 func tlSideEnd(n int32) int32 {
-	w := append(strings.Split(string(input[:n]), "\n"), "", "", "", "")
-	return answer(beside.End(w[0], w[1], w[2], w[3], w[4]))
+	var w [7]string
+	copy(w[:], strings.Split(string(input[:n]), "\n"))
+	return answer(beside.End(w[0], w[1], w[2], [4]string(w[3:])))
 }
 
 // tlSideUnread does for a file that cannot be read; the input has its name and why.
