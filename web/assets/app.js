@@ -189,15 +189,16 @@ class App {
     $("run-state").hidden = true;
   }
 
-  // idle tells tests that nothing is on its way.
+  // idle tells tests that nothing is on its way, and whether a run is live: at
+  // once, for while one is followed its pictures put off what waits for quiet.
   idle() {
     root.dataset.idle = "false";
+    root.dataset.live = String(this.live);
     clearTimeout(this.idleTimer);
     clearTimeout(this.leisureTimer);
     this.idleTimer = setTimeout(() => {
       const quiet = !this.engine.pending && !this.busy && !this.sifting && !this.scalesWanted && !this.hoverWanted;
       root.dataset.idle = String(quiet);
-      root.dataset.live = String(this.live);
       if (!quiet) this.idle();
       else if (this.engine.up && !this.live) this.leisureTimer = setTimeout(() => this.reader.foresee(), leisure);
     }, 60);
