@@ -240,8 +240,15 @@ func (s *torchState) words(r *reading.Reading) {
 	}
 }
 
+// mostDigits is how much of a number is shown that no memory could have.
+const mostDigits = 40
+
 func show(f figure) string {
 	switch b := f.Bytes(); {
+	case len(f.Text) > mostDigits:
+		return f.Text[:mostDigits] + "… " + f.Unit
+	case f.Text != "":
+		return f.Text + " " + f.Unit
 	case math.Abs(b) >= gib:
 		return fmt.Sprintf("%.2f GiB", f.In("GiB"))
 	case math.Abs(b) >= mib:
@@ -259,7 +266,10 @@ func (s *torchState) why(r *reading.Reading) (string, []string) {
 		if m.BeyondAll {
 			return "The size asked for is beyond any memory. It comes from a shape gone wrong, not from a lack of memory.", []string{"Find the op in the traceback, and check the sizes that go into it."}
 		}
-		return fmt.Sprintf("A request of %s (%.1f TiB) is no size that a device could have. It comes from a shape gone wrong, not from a lack of memory.", asked, s.request/(1024*gib)),
+		if m.Requested.Text == "" {
+			asked += fmt.Sprintf(" (%.1f TiB)", s.request/(1024*gib))
+		}
+		return "A request of " + asked + " is no size that a device could have. It comes from a shape gone wrong, not from a lack of memory.",
 			[]string{"Find the op in the traceback, and check the sizes that go into it."}
 	case analysis.RequestExceedsDevice:
 		times := fmt.Sprintf("is %.1f times the whole device (%s)", s.request/s.capacity, show(m.Capacity))

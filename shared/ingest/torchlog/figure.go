@@ -2,6 +2,7 @@ package torchlog
 
 import (
 	"math"
+	"strconv"
 	"strings"
 
 	"tideline/shared/ingest/lines"
@@ -13,6 +14,7 @@ type Figure struct {
 	Value float64 // as printed
 	Unit  string  // "bytes", "KiB", "MiB" or "GiB"; binary, however it was printed
 	Known bool
+	Text  string // the number as printed, where it is more than any memory; Value may be less exact
 }
 
 // units in bytes. Old versions print MB and mean MiB.
@@ -62,16 +64,38 @@ func Round2(x float64) float64 { return math.Round(x*100) / 100 }
 // FromBytes is a derived figure.
 func FromBytes(b float64) Figure { return Figure{Value: b, Unit: "bytes", Known: true} }
 
-// scanFigure reads a figure at the start of a text without blanks.
+// The sizes that a float does not hold to the second decimal, and the largest
+// that is told apart: in every unit it is a number still.
+const (
+	beyond  = 1 << 63
+	largest = 1e290
+)
+
+// scanFigure reads a figure at the start of a text without blanks. A size gone
+// wrong has as many digits as it likes, or an exponent.
 func scanFigure(s string) (Figure, string) {
-	v, _, rest, ok := lines.Decimal(s)
-	if !ok || v < 0 || v > 1e21 {
+	n := lines.DecimalLen(s)
+	if n == 0 || !lines.IsDigit(s[n-1]) {
 		return Figure{}, s
 	}
-	rest = strings.TrimLeft(rest, " ")
+	if e := strings.TrimLeft(s[n:], "eE"); len(e) == len(s)-n-1 {
+		e = strings.TrimLeft(e, "+-")
+		if digits := strings.TrimLeft(e, "0123456789"); len(digits) < len(e) {
+			n = len(s) - len(digits)
+		}
+	}
+	v, err := strconv.ParseFloat(s[:n], 64) // infinite beyond its range
+	if err != nil && !math.IsInf(v, 0) || v < 0 {
+		return Figure{}, s
+	}
+	rest := strings.TrimLeft(s[n:], " ")
 	for _, u := range units {
 		if after, ok := strings.CutPrefix(rest, u.printed); ok {
-			return Figure{v, u.unit, true}, after
+			f := Figure{Value: min(v, largest), Unit: u.unit, Known: true}
+			if f.Bytes() >= beyond {
+				f.Text = s[:n]
+			}
+			return f, after
 		}
 	}
 	return Figure{}, s

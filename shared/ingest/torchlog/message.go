@@ -367,7 +367,7 @@ func (m *Message) told(f Figure) Figure {
 		return f
 	}
 	m.Sentences++
-	if f.Bytes() >= 1<<63 {
+	if f.Text != "" {
 		m.Untold++
 		return Figure{}
 	}

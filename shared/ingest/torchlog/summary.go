@@ -128,12 +128,12 @@ func (s *Summary) add(r Row, cells []string) bool {
 		rest = strings.TrimSpace(rest)
 		if r.Counts {
 			scale := map[string]float64{"": 1, "K": 1e3, "M": 1e6, "B": 1e9}[rest]
-			r.Cells[i] = Figure{v * scale, "", scale > 0}
+			r.Cells[i] = Figure{Value: v * scale, Known: scale > 0}
 			continue
 		}
 		for _, u := range units {
 			if rest == u.printed {
-				r.Cells[i] = Figure{v, u.unit, true}
+				r.Cells[i] = Figure{Value: v, Unit: u.unit, Known: true}
 				s.Decimal = s.Decimal || len(u.printed) == 2
 			}
 		}
