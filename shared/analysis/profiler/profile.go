@@ -18,6 +18,9 @@ type Event struct {
 	Stack, Heap, Available int64 // reserved, in use, limit less both
 	Fragmentation          float64
 	PeakInUse              int64 // of the allocator's life up to now
+	// NoAvailable and NoFragmentation say that the figure is not known; it is 0
+	// then, which is what the profiler's page makes of one that a file lacks.
+	NoAvailable, NoFragmentation bool
 
 	Requested, Allocated int64
 	Address              uint64

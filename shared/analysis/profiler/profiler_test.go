@@ -273,3 +273,33 @@ func TestARunsOwnViewHoldsTogether(t *testing.T) {
 		t.Error("no page of the card")
 	}
 }
+
+// TestWhatIsAvailableIsOfTheLimitOrOfWhatIsHeld: a pool without a limit has what
+// it got of the driver, and of one without either nothing is known.
+func TestWhatIsAvailableIsOfTheLimitOrOfWhatIsHeld(t *testing.T) {
+	strs := new(event.Strings)
+	r := NewRecorder(strs)
+	for _, e := range []event.Event{
+		{Kind: event.AllocatorFacts, Size: 1000, Text: strs.ID("name=limited\nlifetime_peak_bytes=900\n")},
+		{Kind: event.AllocatorFacts, Allocator: 1, Text: strs.ID("name=caching\n")},
+		{Kind: event.AllocatorFacts, Allocator: 2, Text: strs.ID("name=bare\n")},
+		{Kind: event.RegionAdd, Allocator: 1, Address: 0x1000, Size: 600},
+		{Kind: event.Alloc, Address: 0x1000, Size: 100, Requested: 100},
+		{Kind: event.Alloc, Allocator: 1, Address: 0x1000, Size: 100, Requested: 100},
+		{Kind: event.Alloc, Allocator: 2, Address: 0x1000, Size: 100, Requested: 100},
+	} {
+		r.Emit(&e)
+	}
+	got := r.Events()
+	if len(got) != 3 {
+		t.Fatalf("%d events", len(got))
+	}
+	for i, want := range []struct {
+		available, peak           int64
+		noAvailable, noFragmented bool
+	}{{900, 900, false, true}, {500, 100, false, false}, {0, 100, true, true}} {
+		if e := got[i]; e.Available != want.available || e.PeakInUse != want.peak || e.NoAvailable != want.noAvailable || e.NoFragmentation != want.noFragmented {
+			t.Errorf("%s: %+v", e.Memory, e)
+		}
+	}
+}

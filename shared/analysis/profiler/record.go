@@ -8,13 +8,20 @@ import (
 	"tideline/protocol/event"
 )
 
+// LifetimePeak is the field of an allocator's facts that tells the most bytes in
+// use of its life before the first event, where a profile tells that.
+const LifetimePeak = "lifetime_peak_bytes"
+
 // MaxEvents bounds what a Recorder keeps.
 const MaxEvents = 4_000_000
 
 // Recorder makes the profiler's events of a run's own. It is an event.Sink. The
 // statistics of an event are those that the profiler would have read from
 // TensorFlow's allocator: nothing is on its stack, and what is available is the
-// limit less what is in use, whatever the pool holds.
+// limit less what is in use, whatever the pool holds. A pool without a limit, such
+// as PyTorch's, has what it holds of the driver instead. Of a pool of which neither
+// is told nothing is available to anybody's knowledge, and without the pool's
+// memory there is no fragmentation: the events say so.
 type Recorder struct {
 	strings *event.Strings
 	pools   []pool
@@ -38,6 +45,8 @@ type pool struct {
 	live        map[uint64]block
 	largest     int64
 	free        int64
+	reserved    int64 // in regions
+	held        bool  // regions were told of
 }
 
 type block struct {
@@ -65,15 +74,18 @@ func (r *Recorder) Emit(e *event.Event) {
 		p := r.pool(e.Allocator)
 		f, _ := event.ParseFields(r.strings.At(e.Text))
 		p.name, p.limit, p.inner = f.Text("name"), e.Size, f.Text("within") != ""
+		p.peak = max(p.peak, f.Int(LifetimePeak))
 	case event.RegionAdd:
 		p := r.pool(e.Allocator)
 		p.regions = append(p.regions, region{e.Address, e.Size, []run{{e.Address, e.Size}}})
 		p.free += e.Size
+		p.reserved, p.held = p.reserved+e.Size, true
 		p.largest = max(p.largest, e.Size)
 	case event.RegionRemove:
 		p := r.pool(e.Allocator)
 		p.regions = slices.DeleteFunc(p.regions, func(x region) bool { return x.address == e.Address })
 		p.free -= e.Size
+		p.reserved -= e.Size
 		p.find()
 	case event.StepBegin:
 		r.step = int64(e.Step)
@@ -111,8 +123,16 @@ func (r *Recorder) tell(e *event.Event, p *pool, b block, free bool) {
 		return
 	}
 	x := Event{
-		Time: e.Time * 1000, Memory: p.name, Free: free, Step: r.step, Heap: p.inUse, Available: max(0, p.limit-p.inUse),
-		Fragmentation: p.fragmentation(), PeakInUse: p.peak, Requested: b.requested, Allocated: b.size, Address: e.Address,
+		Time: e.Time * 1000, Memory: p.name, Free: free, Step: r.step, Heap: p.inUse, PeakInUse: p.peak,
+		NoAvailable: p.limit <= 0 && !p.held, NoFragmentation: !p.held, Requested: b.requested, Allocated: b.size, Address: e.Address,
+	}
+	if most := p.limit; most > 0 {
+		x.Available = max(0, most-p.inUse)
+	} else if p.held {
+		x.Available = max(0, p.reserved-p.inUse)
+	}
+	if p.held {
+		x.Fragmentation = p.fragmentation()
 	}
 	if !free {
 		x.Op, x.Region = r.strings.At(b.op), regionOf(b.category)

@@ -178,19 +178,24 @@ func (x *Writer) host() *plane {
 		for _, s := range []struct {
 			name string
 			n    int64
+			gone bool // not known, which is not 0
 		}{
-			{"bytes_reserved", e.Stack},
-			{"bytes_allocated", e.Heap},
-			{"bytes_available", e.Available},
-			{"peak_bytes_in_use", e.PeakInUse},
-			{"requested_bytes", e.Requested},
-			{"allocation_bytes", e.Allocated},
-			{"addr", int64(e.Address)},
+			{"bytes_reserved", e.Stack, false},
+			{"bytes_allocated", e.Heap, false},
+			{"bytes_available", e.Available, e.NoAvailable},
+			{"peak_bytes_in_use", e.PeakInUse, false},
+			{"requested_bytes", e.Requested, false},
+			{"allocation_bytes", e.Allocated, false},
+			{"addr", int64(e.Address), false},
 		} {
-			m.message(eventStat, p.number(s.name, s.n))
+			if !s.gone {
+				m.message(eventStat, p.number(s.name, s.n))
+			}
 		}
 		m.message(eventStat, p.ref("allocator_name", e.Memory))
-		m.message(eventStat, p.double("fragmentation", e.Fragmentation))
+		if !e.NoFragmentation {
+			m.message(eventStat, p.double("fragmentation", e.Fragmentation))
+		}
 		if !e.Free {
 			m.message(eventStat, p.ref("tf_op", e.Op))
 			m.message(eventStat, p.ref("region_type", e.Region))

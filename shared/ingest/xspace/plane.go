@@ -324,9 +324,9 @@ func (p *planeReader) memory(b []byte, at int64, free bool) error {
 		case bytesAllocated:
 			m.InUse = v.n
 		case bytesAvailable:
-			m.Available = v.n
+			m.Available, m.HasAvailable = v.n, true
 		case fragmentation:
-			m.Fragmentation = v.f
+			m.Fragmentation, m.HasFragmentation = v.f, true
 		case peakBytes:
 			m.Peak = v.n
 		case requestedBytes:

@@ -25,12 +25,12 @@ func (w *Window) facts(s *Space) reading.Facts {
 	f.Int("last_bytes_in_use", w.Last)
 	f.Int("bytes_before_window", w.Before)
 	f.Int("window_peak_bytes_in_use", w.Peak.InUse)
-	f.Int("window_peak_free_bytes", w.Peak.Available)
+	f.IntIf("window_peak_free_bytes", w.Peak.Available, w.Peak.HasAvailable)
 	f.Int("window_peak_time_ps", w.Peak.Time)
-	f.Float("fragmentation_at_window_peak", round(w.Peak.Fragmentation, 6))
-	f.Float("max_fragmentation", round(w.MaxFragment, 6))
+	f.FloatIf("fragmentation_at_window_peak", round(w.Peak.Fragmentation, 6), w.Peak.HasFragmentation)
+	f.FloatIf("max_fragmentation", round(w.MaxFragment, 6), w.Fragments)
 	f.Int("lifetime_peak_bytes", w.LifetimePeak)
-	f.Int("capacity_bytes", w.Capacity)
+	f.IntIf("capacity_bytes", w.Capacity, w.Capacity > 0)
 	f.IntIf("largest_allocation_bytes", w.Largest.Allocated, w.Allocations > 0)
 	f.Text("largest_allocation_op", s.Text(w.Largest.Op))
 	f.Text("largest_allocation_shape", s.Text(w.Largest.Shape))
@@ -112,22 +112,35 @@ func (s *Space) words(r *reading.Reading, windows []Window, gpu int) {
 	r.Row("allocator", w.Allocator)
 	r.Row("peak in the window", size(w.Peak.InUse))
 	r.Row("peak since the allocator was made", size(w.LifetimePeak))
-	r.Row("capacity", size(w.Capacity))
-	r.Row("largest allocation", size(w.Largest.Allocated)+" "+s.Text(w.Largest.Op))
-	then := fmt.Sprintf("Fragmentation is %.4f at the peak", w.Peak.Fragmentation)
-	if math.IsNaN(w.Peak.Fragmentation) {
-		then = "At the peak nothing of the pool is free; fragmentation is"
+	of := ""
+	if w.Capacity > 0 {
+		r.Row("capacity", size(w.Capacity))
+		of = " of " + size(w.Capacity)
 	} else {
-		then += " and"
+		r.Open = append(r.Open, "What the allocator had in all is not in the file.")
 	}
-	r.Why = fmt.Sprintf("In the profiled time %s holds at most %s of %s; the highest since it was made is %s. %s %.4f at most.",
-		w.Allocator, size(w.Peak.InUse), size(w.Capacity), size(w.LifetimePeak), then, w.MaxFragment)
+	r.Row("largest allocation", size(w.Largest.Allocated)+" "+s.Text(w.Largest.Op))
+	r.Why = fmt.Sprintf("In the profiled time %s holds at most %s%s; the highest since it was made is %s.%s",
+		w.Allocator, size(w.Peak.InUse), of, size(w.LifetimePeak), w.fragmentation())
 	if w.LifetimePeak > w.Peak.InUse {
 		r.Open = append(r.Open, "The highest use was before the profile began: what held it is not in the file.")
 	}
 	if w.Unmatched > 0 {
 		r.Open = append(r.Open, fmt.Sprintf("%d blocks that were freed came from before the profile: their ops are not known.", w.Unmatched))
 	}
+}
+
+// fragmentation says how the free memory lies, as far as the file tells.
+func (w *Window) fragmentation() string {
+	switch {
+	case !w.Fragments:
+		return ""
+	case !w.Peak.HasFragmentation:
+		return fmt.Sprintf(" Fragmentation is %.4f at most.", w.MaxFragment)
+	case math.IsNaN(w.Peak.Fragmentation):
+		return fmt.Sprintf(" At the peak nothing of the pool is free; fragmentation is %.4f at most.", w.MaxFragment)
+	}
+	return fmt.Sprintf(" Fragmentation is %.4f at the peak and %.4f at most.", w.Peak.Fragmentation, w.MaxFragment)
 }
 
 // withoutMemory says what there is instead, and of a program on a CPU how its
@@ -157,6 +170,7 @@ func (s *Space) ProfilerEvents() []profiler.Event {
 		out[i] = profiler.Event{
 			Time: m.Time, Memory: s.Text(m.Allocator), Free: m.Free, Step: m.Group,
 			Stack: m.Reserved, Heap: m.InUse, Available: m.Available, Fragmentation: m.Fragmentation, PeakInUse: m.Peak,
+			NoAvailable: !m.HasAvailable, NoFragmentation: !m.HasFragmentation,
 			Requested: m.Requested, Allocated: m.Allocated, Address: m.Address,
 			Op: s.Text(m.Op), Region: s.Text(m.Region), DataType: DataType(m.DataType), Shape: s.Text(m.Shape),
 		}

@@ -56,7 +56,9 @@ type Memory struct {
 	Shape         uint32
 	DataType      int32
 	Free          bool
-	Line          int32 // of its plane
+	// HasAvailable and HasFragmentation say that the file tells the figure.
+	HasAvailable, HasFragmentation bool
+	Line                           int32 // of its plane
 }
 
 // Copy is a transfer of a device plane.

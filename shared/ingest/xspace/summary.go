@@ -15,7 +15,9 @@ type Window struct {
 	Peak          Memory // the state at the highest use in the window, the first of equals
 	MaxFragment   float64
 	LifetimePeak  int64
-	Capacity      int64
+	Capacity      int64  // the most of the window; 0 where the file does not tell it
+	Varies        bool   // the capacity grew or shrank: it was what the pool had, no limit
+	Fragments     bool   // the file tells of fragmentation
 	Largest       Memory // allocation
 	Live          int    // allocations of the window that were not freed in it
 	LiveBytes     int64
@@ -43,7 +45,7 @@ func (s *Space) Windows() []Window {
 			k = len(out)
 			at[m.Allocator] = k
 			open[m.Allocator] = map[uint64]int64{}
-			out = append(out, Window{Allocator: s.Text(m.Allocator), First: m.InUse, Peak: *m, Capacity: m.InUse + m.Available + m.Reserved})
+			out = append(out, Window{Allocator: s.Text(m.Allocator), First: m.InUse, Peak: *m})
 			out[k].Before = m.InUse - m.Allocated
 			if m.Free {
 				out[k].Before = m.InUse + m.Allocated
@@ -64,6 +66,12 @@ func (s *Space) Windows() []Window {
 func (w *Window) take(m *Memory, open map[uint64]int64) {
 	w.Last = m.InUse
 	w.LifetimePeak = max(w.LifetimePeak, m.Peak)
+	if m.HasAvailable {
+		n := m.InUse + m.Available + m.Reserved
+		w.Varies = w.Varies || w.Capacity > 0 && n != w.Capacity
+		w.Capacity = max(w.Capacity, n)
+	}
+	w.Fragments = w.Fragments || m.HasFragmentation
 	if m.Fragmentation > w.MaxFragment { // it is no number where nothing is free
 		w.MaxFragment = m.Fragmentation
 	}

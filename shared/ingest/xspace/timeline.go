@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"tideline/protocol/event"
+	"tideline/shared/analysis/profiler"
 )
 
 // maxPlaces keeps ids small in a file that makes up names.
@@ -242,14 +244,22 @@ func (w *teller) flush() {
 	for i, n := range w.pools {
 		name := w.s.Text(n)
 		limit := int64(0)
+		facts := event.Fields{{Key: "name", Value: name}, {Key: "kind", Value: "bfc"}}
 		for k := range windows {
-			if windows[k].Allocator == name {
-				limit = max(windows[k].Capacity, 0)
+			x := &windows[k]
+			if x.Allocator != name {
+				continue
+			}
+			if !x.Varies {
+				limit = max(x.Capacity, 0)
+			}
+			if x.LifetimePeak > x.Peak.InUse {
+				facts = append(facts, event.Field{Key: profiler.LifetimePeak, Value: strconv.FormatInt(x.LifetimePeak, 10)})
 			}
 		}
 		tell(event.Event{
 			Kind: event.AllocatorFacts, Step: event.NoStep, Device: w.device(deviceOf(name)), Allocator: event.AllocatorID(i), Size: limit,
-			Text: w.strs.ID(event.Fields{{Key: "name", Value: name}, {Key: "kind", Value: "bfc"}}.Encode()),
+			Text: w.strs.ID(facts.Encode()),
 		})
 	}
 	for i := range w.list {
