@@ -83,9 +83,19 @@ func (r *request) poolName() string {
 	return short(r.sl.tl.Device(r.pool.Device).Name) + " " + r.pool.Name
 }
 
-// nothing answers for a timeline that tells no memory: with why it ended, where
-// that is told.
+// nothing answers for a timeline that tells no memory: with what a text counts, or
+// with why it ended, where that is told.
 func nothing(a *answer, r *request) {
+	if r.sl.origin == "log" {
+		var dev event.DeviceID
+		if list := r.sl.tl.OOMs(); len(list) > 0 {
+			dev = list[r.sl.dumpAt(r.at)].Device
+		}
+		a.note(r.where())
+		a.figures(reported(r.sl.tl, dev, r.at)...)
+		a.key("text").text("Which blocks and holes there were is not in the file: see “What it says”.")
+		return
+	}
 	if end := r.sl.tl.End(); end.Ended && end.Text != "" && end.Reason != event.EndDone {
 		a.verdict(title(end.Reason.String())+" before the first allocation", false, end.Text)
 		return

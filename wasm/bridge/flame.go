@@ -28,6 +28,8 @@ func flame(s *Session, arg func(int) string, _ string) {
 	a := s.out.open()
 	if r := s.request(arg); r != nil && r.pool != nil {
 		s.stacks(a, r, arg(1))
+	} else if r != nil {
+		nothing(a, r)
 	}
 	s.out = *a.close()
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/store"
 )
@@ -49,7 +50,35 @@ func (s *Session) moments(n int) {
 }
 
 // partial reports whether a pool's blocks are not all told.
-func partial(p *store.Pool) bool { return p.Facts.Text(analysis.PartialKey) == "true" }
+func partial(p *store.Pool) bool { return p != nil && p.Facts.Text(analysis.PartialKey) == "true" }
+
+// untaught reports whether nothing is told of a pool but that a request of it
+// failed: its zeros are not known, they are what nobody said.
+func untaught(p *store.Pool) bool {
+	return p.Points() == 0 && (len(p.Facts) == 0 || partial(p))
+}
+
+// reported is what a text itself counts of a device at a time.
+func reported(tl *store.Timeline, dev event.DeviceID, t int64) (out []figure) {
+	for _, x := range tl.SeriesList() {
+		if v, ok := x.At(t); ok && x.Kind == store.SampleSeries && x.Device == dev {
+			name := tl.Text(x.Name)
+			out = append(out, figure{name: title(name), value: sampleText(name, x, v)})
+		}
+	}
+	return out
+}
+
+// conclusion is what a log concludes of a failure, in its own moment; "" if it
+// says nothing.
+func conclusion(tl *store.Timeline, o *store.OOM) string {
+	for _, n := range tl.Notes() {
+		if !n.Annotation && n.Device == o.Device && n.Time > o.Time && n.Time <= o.Time+instant/2 {
+			return tl.Text(n.Text)
+		}
+	}
+	return ""
+}
 
 func firstOf(list ...string) string {
 	for _, s := range list {

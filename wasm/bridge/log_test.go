@@ -153,3 +153,33 @@ func TestRealLogsOpen(t *testing.T) {
 		}
 	}
 }
+
+const torchMessage = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 25.31 GiB. GPU 0 has a total capacity of 79.25 GiB of which 24.65 GiB is free. Including non-PyTorch memory, this process has 54.59 GiB memory in use. Of the allocated memory 23.57 GiB is allocated by PyTorch, with 9.93 GiB allocated in private pools (e.g., CUDA Graphs), and 30.41 GiB is reserved by PyTorch but unallocated.\n"
+
+// TestWhatAMessageDoesNotTellIsNoZero: a message counts bytes and lists no
+// blocks, so that no tab may say that none are in use or free.
+func TestWhatAMessageDoesNotTellIsNoZero(t *testing.T) {
+	s := NewSession()
+	if openLog(t, s, "x.txt", torchMessage) != 1 {
+		t.Fatal("no failure")
+	}
+	at := itoa(s.slots[Current].tl.OOMs()[0].Time)
+	ask(t, s, "status")
+	for _, question := range []string{"details\toom", "details\tlive", "details\tchunks", "details\tpeak", "flame\tat"} {
+		a := ask(t, s, question+"\t"+at+"\t0\t1000000\t\t")
+		text := string(s.Ask(question + "\t" + at + "\t0\t1000000\t\t"))
+		if strings.Contains(text, `"0 B`) || strings.Contains(text, " 0 B") || strings.Contains(text, "allocator 0") || strings.Contains(text, "stacks") {
+			t.Errorf("%s makes up: %s", question, text)
+		}
+		if !strings.Contains(text, "What it says") {
+			t.Errorf("%s does not say where more is told: %s", question, text)
+		}
+		if got := figureOf(t, a, "In use (reported)"); got != "23.57 GiB" {
+			t.Errorf("%s: %s in use", question, got)
+		}
+	}
+	v := ask(t, s, "details\toom\t"+at+"\t0\t1\t")["verdict"].(map[string]any)
+	if text := v["text"].([]any)[0].(string); v["title"] != "Out of memory" || !strings.HasPrefix(text, "Fragmented: ") {
+		t.Errorf("the verdict is %v", v)
+	}
+}

@@ -76,7 +76,7 @@ func (s *Session) oom(a *answer, r *request) {
 	a.note(failureWords(n, len(list)) + r.sl.atClock(o.Time))
 	m, _ := event.ParseChunkMap(r.sl.tl.Text(o.ChunkMap))
 	pool := s.oomPool(r.sl, o)
-	if r.sl.origin == "log" && (pool == nil || partial(pool)) {
+	if len(m) == 0 && (pool == nil || untaught(pool)) || r.sl.origin == "log" && partial(pool) {
 		partOOM(a, r.sl.tl, o, m)
 		return
 	}
@@ -256,11 +256,24 @@ func (s *Session) heldBy(a *answer, tl *store.Timeline, p *store.Pool, ids []int
 	})
 }
 
-// partOOM is a failure whose text does not list all chunks: of part of a map
-// nothing follows about holes. What the text says is the reader's to tell.
+// partOOM is a failure whose text does not list all chunks, or none: of part of a
+// map nothing follows about holes. What the text says is the reader's to tell, and
+// of a text that is no dump the cause is too.
 func partOOM(a *answer, tl *store.Timeline, o *store.OOM, m event.ChunkMap) {
-	a.verdict("Out of memory: "+causeWords(o.Cause), false, causeText(o.Cause), "The text does not list all chunks, so that neither holes nor what is free can be seen here. “What it says” has what follows from it.")
-	a.figures(figure{name: "Asked", value: size(o.Requested), sub: roundedNote(o)})
+	title, why := "Out of memory: "+causeWords(o.Cause), causeText(o.Cause)
+	if o.Cause == event.OOMUndetermined {
+		if why = conclusion(tl, o); why != "" {
+			title = "Out of memory"
+		} else {
+			why = causeText(o.Cause)
+		}
+	}
+	lacks := "The file lists no chunks"
+	if len(m) > 0 {
+		lacks = "The text does not list all chunks"
+	}
+	a.verdict(title, false, why, lacks+", so that neither holes nor what is free can be seen here. “What it says” has what follows from it.")
+	a.figures(append([]figure{{name: "Asked", value: size(o.Requested), sub: roundedNote(o)}}, reported(tl, o.Device, o.Time)...)...)
 	a.key("tables").list()
 	oomTable(a, tl, tl.OOMs())
 	if len(m) > 0 {

@@ -362,7 +362,8 @@ func (s *Session) lane(key string) *draw.Lane {
 	return nil
 }
 
-// pool is the pool that a lane is about, else the main one; nil without any.
+// pool is the pool that a lane is about, else the main one; nil without any of
+// which something is told.
 func (s *Session) pool(key string) *store.Pool {
 	sl := s.slots[Current]
 	if sl == nil {
@@ -380,5 +381,8 @@ func (s *Session) pool(key string) *store.Pool {
 			}
 		}
 	}
-	return sl.mainPool()
+	if p := sl.mainPool(); p != nil && !untaught(p) {
+		return p
+	}
+	return nil
 }

@@ -73,7 +73,7 @@ export class Flame {
     const { app } = this;
     $("flame-how").hidden = !app.selection;
     if (!answer.stacks) {
-      pane.replaceChildren(el("p.pane-note", {}, "This timeline tells of no memory."));
+      pane.replaceChildren(el("p.pane-note", {}, answer.text ?? "This timeline tells of no memory."));
       return;
     }
     if (app.current.serial !== this.#serial) {
