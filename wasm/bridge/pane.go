@@ -98,8 +98,8 @@ func (a *answer) note(s string) { a.key("note").text(s) }
 const stripWidth = 1000
 
 // strip draws a chunk map as one bar of pieces: in use, holes, and the largest
-// hole. Pieces narrower than a unit are merged, so that a map of any size
-// costs at most stripWidth pieces.
+// hole. A chunk narrower than a unit takes one, and where several meet the
+// highest rank is shown: a map of any size costs at most stripWidth pieces.
 func (a *answer) strip(m event.ChunkMap) {
 	pool, used, free, largest := m.Totals()
 	if pool <= 0 {
@@ -108,50 +108,40 @@ func (a *answer) strip(m event.ChunkMap) {
 	a.key("stripWidth").num(stripWidth)
 	a.key("stripLabel").text(event.FormatBytes(used) + " in use, " + event.FormatBytes(free) + " free in " +
 		plural(int64(holes(m)), "hole") + ", the largest " + event.FormatBytes(largest))
-	a.key("strip").list()
-	var at, done int64
-	var worst string
-	put := func(to int64, what string) {
-		if rank(what) > rank(worst) {
-			worst = what
-		}
-		x0, x1 := scale(done, pool), scale(to, pool)
-		if x1 > x0 {
-			a.list().num(x0).num(x1 - x0).text(worst).endList()
-			done, worst = to, ""
-		}
-	}
+	var units [stripWidth]byte // the rank of each
+	var at int64
 	seen := false
 	for _, r := range m {
 		for _, c := range r.Chunks {
-			at += c.Size
-			what := "hole"
+			var rank byte = 1
 			switch {
 			case c.InUse:
-				what = "used"
+				rank = 2
 			case c.Size == largest && !seen:
-				what, seen = "hole largest", true
+				rank, seen = 3, true
 			}
-			put(at, what)
+			x := min(scale(at, pool), stripWidth-1)
+			at += c.Size
+			for end := min(max(x+1, scale(at, pool)), stripWidth); x < end; x++ {
+				units[x] = max(units[x], rank)
+			}
+		}
+	}
+	a.key("strip").list()
+	for x, end := 0, 0; x < stripWidth; x = end {
+		for end = x; end < stripWidth && units[end] == units[x]; end++ {
+		}
+		if rank := units[x]; rank > 0 {
+			a.list().num(int64(x)).num(int64(end - x)).text(stripWords[rank]).endList()
 		}
 	}
 	a.endList()
 }
 
-// rank says which of several merged pieces a unit shows.
-func rank(what string) int {
-	switch what {
-	case "hole largest":
-		return 3
-	case "used":
-		return 2
-	case "hole":
-		return 1
-	}
-	return 0
-}
+// stripWords are the kinds of piece by rank.
+var stripWords = [4]string{1: "hole", 2: "used", 3: "hole largest"}
 
-func scale(n, whole int64) int64 { return int64(float64(n) / float64(whole) * stripWidth) }
+func scale(n, whole int64) int64 { return int64(float64(n)/float64(whole)*stripWidth + 0.5) }
 
 func holes(m event.ChunkMap) (n int) {
 	for _, r := range m {
