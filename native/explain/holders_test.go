@@ -49,7 +49,7 @@ func TestHoldersInEveryForm(t *testing.T) {
 }
 
 // ownNames are what only traces of timelines tell of an allocation.
-var ownNames = regexp.MustCompile(`,"(op|tensor|category)":"[^"]*"|,"requested":[0-9]+`)
+var ownNames = regexp.MustCompile(`,"(op|tensor|category|allocator)":"[^"]*"|,"requested":[0-9]+`)
 
 // TestLeakOfATrace: the leak of a run of ours as a trace, with the names that
 // our writer adds, and without them, as others' traces have neither ops nor
@@ -60,7 +60,7 @@ func TestLeakOfATrace(t *testing.T) {
 		trace []byte
 		wants []string
 	}{
-		"named":   {trace, []string{"conv1/Conv2D", "conv1/BiasAdd keeps 3.61 MiB more each time", "torch on /device:GPU:0: the use fell and rose"}},
+		"named":   {trace, []string{"conv1/Conv2D", "conv1/BiasAdd keeps 3.61 MiB more each time", "GPU_0_bfc: the use fell and rose"}},
 		"unnamed": {ownNames.ReplaceAll(trace, nil), []string{"blocks of 4.59 MiB keep 9.19 MiB more each time", "85 % in 41 blocks: blocks of 4.59 MiB", "torch on /device:GPU:0: the use fell and rose"}},
 	} {
 		text := explain(t, name, c.trace, Options{Width: 200})

@@ -35,6 +35,7 @@ type site struct {
 	pool       event.AllocatorID
 	device     event.DeviceID
 	category   event.Category
+	size       int64 // of each block, so that a reader can tell them apart
 }
 
 type amount struct{ count, bytes, requested int64 }
@@ -107,7 +108,7 @@ func (w *Writer) ended(k export.Key, b *export.Block) { w.change(k, b, -1) }
 func (w *Writer) began(k export.Key, b *export.Block) { w.change(k, b, 1) }
 
 func (w *Writer) change(k export.Key, b *export.Block, sign int64) {
-	s := site{b.Op, b.Tensor, k.Pool, b.Device, b.Category}
+	s := site{b.Op, b.Tensor, k.Pool, b.Device, b.Category, b.Size}
 	i, ok := w.index[s]
 	if !ok {
 		i = len(w.holders)
@@ -209,6 +210,6 @@ func (w *Writer) write(p *profile) {
 			{"device", w.places.Device(h.device).Name},
 			{"allocator", w.places.Pool(h.pool).Name},
 			{"category", h.category.String()},
-		})
+		}, h.size)
 	}
 }

@@ -30,6 +30,8 @@ const (
 	sampleLabel     = 3
 	labelKey        = 1
 	labelText       = 2
+	labelNumber     = 3
+	labelUnit       = 4
 
 	locationID       = 1
 	locationLine     = 4
@@ -99,8 +101,9 @@ func (p *profile) value(field protowire.Number, n uint64) {
 	_, _ = p.w.Write(number(nil, field, n)) // flush returns the first error
 }
 
-// sample writes one line of the profile; frames come outermost first.
-func (p *profile) sample(frames []export.Frame, values [3]int64, labels [][2]string) {
+// sample writes one line of the profile, of blocks of one size; frames come
+// outermost first.
+func (p *profile) sample(frames []export.Frame, values [3]int64, labels [][2]string, size int64) {
 	ids := p.inner[:0]
 	for _, f := range slices.Backward(frames) { // the format has the innermost first
 		ids = protowire.AppendVarint(ids, p.location(f))
@@ -117,6 +120,11 @@ func (p *profile) sample(frames []export.Frame, values [3]int64, labels [][2]str
 		m = number(m, labelText, p.text(l[1]))
 		b = protowire.AppendBytes(protowire.AppendTag(b, sampleLabel, protowire.BytesType), m)
 	}
+	// What Go's own heap profiles say of a sample's blocks, in the same words.
+	m := number(nil, labelKey, p.text("bytes"))
+	m = number(m, labelNumber, uint64(size))
+	m = number(m, labelUnit, p.text("bytes"))
+	b = protowire.AppendBytes(protowire.AppendTag(b, sampleLabel, protowire.BytesType), m)
 	p.msg = b
 	p.put(profileSample, b)
 }

@@ -36,6 +36,7 @@ type item struct {
 	requested       int64
 	op, tensor      uint32
 	category        uint32
+	allocator       uint32
 }
 
 type series struct {
@@ -232,6 +233,8 @@ func (p *parser) args() error {
 				e.tensor = p.id(k)
 			case "category":
 				e.category = p.id(k)
+			case "allocator":
+				e.allocator = p.id(k)
 			}
 		}
 		if e.phase == 'C' && len(e.numbers) < maxSeries && len(p.t.texts) < MaxKept {
@@ -297,7 +300,7 @@ func (p *parser) keep() {
 			t.Flavour = PyTorch
 			t.Memory = append(t.Memory, Memory{
 				e.ts, e.bytes, e.address, e.allocated, e.reserved, e.devType, e.device,
-				e.requested, e.op, e.tensor, e.category,
+				e.requested, e.op, e.tensor, e.category, e.allocator,
 			})
 		}
 	case 'C':

@@ -1,6 +1,7 @@
 package chrometrace
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -35,7 +36,27 @@ type teller struct {
 	at    map[string]int
 	list  []event.Event
 	id    uint64
-	pools []bool // by device: it has an allocator
+	pools []pool // by id
+}
+
+// pool is an allocator: the one that the trace names, else PyTorch's of the
+// device.
+type pool struct {
+	device event.DeviceID
+	name   uint32 // number of a text; 0 where the trace names none
+}
+
+// pool is the number of an allocator.
+func (w *teller) pool(device event.DeviceID, name uint32) event.AllocatorID {
+	p := pool{device, name}
+	if i := slices.Index(w.pools, p); i >= 0 {
+		return event.AllocatorID(i)
+	}
+	if len(w.pools) == maxPlaces {
+		return 0
+	}
+	w.pools = append(w.pools, p)
+	return event.AllocatorID(len(w.pools) - 1)
 }
 
 func (w *teller) device(name string) event.DeviceID {
@@ -91,8 +112,8 @@ func (w *teller) copies() {
 
 func (w *teller) memory() {
 	type key struct {
-		device event.DeviceID
-		addr   uint64
+		pool event.AllocatorID
+		addr uint64
 	}
 	open := map[key]int64{}
 	started := map[event.DeviceID]bool{}
@@ -103,7 +124,7 @@ func (w *teller) memory() {
 			name = "/device:GPU:" + strconv.Itoa(int(m.DeviceID))
 		}
 		d := w.device(name)
-		e := event.Event{Device: d, Allocator: event.AllocatorID(d), Address: m.Address}
+		e := event.Event{Device: d, Allocator: w.pool(d, m.Allocator), Address: m.Address}
 		if !started[d] {
 			started[d] = true
 			if before := m.Allocated - m.Bytes; m.Allocated >= 0 && before > 0 {
@@ -112,7 +133,7 @@ func (w *teller) memory() {
 				w.add(b, m.Time)
 			}
 		}
-		k := key{d, m.Address}
+		k := key{e.Allocator, m.Address}
 		if m.Bytes < 0 {
 			n, ok := open[k]
 			if !ok {
@@ -131,10 +152,6 @@ func (w *teller) memory() {
 			w.ours(m, &e)
 		}
 		w.add(e, m.Time)
-	}
-	w.pools = make([]bool, len(w.names))
-	for d := range w.pools {
-		w.pools[d] = started[event.DeviceID(d)]
 	}
 }
 
@@ -164,11 +181,15 @@ func (w *teller) flush(sink event.Sink) {
 		tell(event.Event{Kind: event.DeviceFacts, Device: event.DeviceID(i), Text: w.strs.ID(event.Fields{
 			{Key: "name", Value: name}, {Key: "kind", Value: kind},
 		}.Encode())})
-		if i < len(w.pools) && w.pools[i] {
-			tell(event.Event{Kind: event.AllocatorFacts, Device: event.DeviceID(i), Allocator: event.AllocatorID(i), Text: w.strs.ID(event.Fields{
-				{Key: "name", Value: "torch on " + name}, {Key: "kind", Value: "trace"},
-			}.Encode())})
+	}
+	for i, p := range w.pools {
+		name := w.t.Text(p.name)
+		if name == "" {
+			name = "torch on " + w.names[p.device]
 		}
+		tell(event.Event{Kind: event.AllocatorFacts, Device: p.device, Allocator: event.AllocatorID(i), Text: w.strs.ID(event.Fields{
+			{Key: "name", Value: name}, {Key: "kind", Value: "trace"},
+		}.Encode())})
 	}
 	last := int64(0)
 	for i := range w.list {

@@ -53,6 +53,7 @@ type Memory struct {
 	// Told by traces of timelines of ours; else 0.
 	Requested            int64
 	Op, Tensor, Category uint32 // numbers of texts
+	Allocator            uint32 // likewise
 }
 
 // Counter is one value of a counter's series.

@@ -88,6 +88,9 @@ const ofTimeline = "pprof profile of a timeline"
 
 // name says who wrote the profile, as far as it shows.
 func (p *Profile) name() string {
+	if slices.ContainsFunc(p.Comments, func(s string) bool { return strings.HasPrefix(s, "Written by Tideline") }) {
+		return ofTimeline // also where nothing is in it
+	}
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		switch {

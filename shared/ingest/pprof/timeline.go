@@ -8,6 +8,9 @@ import (
 	"tideline/shared/ingest/groups"
 )
 
+// maxBlocks bounds what samples that say they are of many blocks become.
+const maxBlocks = 1 << 16
+
 // maxPlaces keeps ids small in a file that makes up names.
 const maxPlaces = 256
 
@@ -19,7 +22,7 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 		e.Step = event.NoStep
 		sink.Emit(&e)
 	}
-	bytes := p.column("bytes")
+	bytes, count := p.column("bytes"), p.column("count")
 	names, group := p.groups(bytes)
 	places := map[string]int{}
 	next := uint64(1) << 32
@@ -61,12 +64,36 @@ func (p *Profile) Emit(strs *event.Strings, sink event.Sink) {
 		})
 		p.ours(s, &blocks[len(blocks)-1])
 		next += uint64(n)
+		if c := s.blocks(n, value(s, count)); c > 1 && int64(len(blocks))+c <= maxBlocks {
+			e := blocks[len(blocks)-1]
+			e.Size /= c
+			e.Requested = e.Size
+			blocks = blocks[:len(blocks)-1]
+			for range c {
+				blocks = append(blocks, e)
+				e.Address += uint64(e.Size)
+			}
+		}
 	}
 	emit(event.Event{Kind: event.Annotation, Text: strs.ID("The profile is an instant: times and addresses are made up.")})
 	for i := range blocks {
 		emit(blocks[i])
 	}
 	emit(event.Event{Kind: event.End, Cause: uint8(event.EndDone), Text: strs.ID("end of the profile")})
+}
+
+// blocks is how many blocks a sample of n bytes is: those that it says, where it
+// says that all are of one size, as the profile of a timeline does; else one.
+func (s *Sample) blocks(n, count int64) int64 {
+	if s.Label("allocator") == "" || count < 1 || n%count != 0 {
+		return 1
+	}
+	for _, l := range s.Labels {
+		if l.Key == "bytes" && l.Number == n/count {
+			return count
+		}
+	}
+	return 1
 }
 
 // ours takes over what only a profile of a timeline has: categories, scopes
