@@ -27,6 +27,7 @@ func (s *Session) chunks(a *answer, r *request) {
 		figure{name: "Largest hole", value: size(largest)},
 		figure{name: "Fragmentation", value: frag, sub: "of free bytes outside the largest hole"},
 	)
+	partOf(a, r)
 	a.strip(m)
 	a.key("tables").list()
 	regionTable(a, m)

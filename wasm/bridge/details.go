@@ -67,6 +67,9 @@ func (r *request) where() string {
 		if r.pool != nil {
 			n = r.pool.Name + " · " + n
 		}
+		if partial(r.pool) {
+			n += " · " + listedWords
+		}
 		return n
 	}
 	n := "at " + clock(r.at)

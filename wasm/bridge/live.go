@@ -13,10 +13,7 @@ func (s *Session) live(a *answer, r *request) {
 	m := s.seen(r.sl, p, r.at)
 	st := p.In(m)
 	ids := p.LiveIn(nil, m)
-	f := []figure{
-		{name: "In use", value: size(st.InUse)},
-		{name: "Unused tails", value: size(st.Waste), sub: percent(st.Waste, st.InUse)},
-	}
+	f := append([]figure{{name: "In use", value: size(st.InUse)}}, tails(r.sl, st.Waste, st.InUse)...)
 	if st.Reserved > 0 {
 		f = append(f, figure{name: "Reserved", value: size(st.Reserved)},
 			figure{name: "Reserved, unused", value: size(st.Reserved - st.InUse), sub: percent(st.Reserved-st.InUse, st.Reserved)})
@@ -37,6 +34,7 @@ func (s *Session) live(a *answer, r *request) {
 		caption = "Live allocations that pass the filter, largest first"
 	}
 	a.figures(f...)
+	partOf(a, r)
 	p.Sort(ids, store.BySize)
 	a.key("tables").list()
 	s.allocTable(a, r.sl.tl, p, caption, ids, r.at)

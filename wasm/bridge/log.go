@@ -52,6 +52,31 @@ func (s *Session) moments(n int) {
 // partial reports whether a pool's blocks are not all told.
 func partial(p *store.Pool) bool { return p != nil && p.Facts.Text(analysis.PartialKey) == "true" }
 
+// listedWords is what figures of a partial pool are of.
+const listedWords = "of the chunks that the text lists"
+
+// partOf says of a pool's figures that they are of a part, and what the text counts
+// of the whole.
+func partOf(a *answer, r *request) {
+	if !partial(r.pool) {
+		return
+	}
+	a.key("facts").list().text("The text does not list all chunks: what is shown is " + listedWords + ".")
+	for _, f := range reported(r.sl.tl, r.pool.Device, r.at) {
+		a.text(f.name + ": " + f.value)
+	}
+	a.endList()
+}
+
+// tails is how much of chunks was not asked for, where any is known: another
+// program's file that tells no such bytes need not know what was asked for.
+func tails(sl *slot, waste, inUse int64) []figure {
+	if waste == 0 && len(sl.tl.Settings()) == 0 {
+		return nil
+	}
+	return []figure{{name: "Unused tails", value: size(waste), sub: percent(waste, inUse)}}
+}
+
 // untaught reports whether nothing is told of a pool but that a request of it
 // failed: its zeros are not known, they are what nobody said.
 func untaught(p *store.Pool) bool {

@@ -183,3 +183,27 @@ func TestWhatAMessageDoesNotTellIsNoZero(t *testing.T) {
 		t.Errorf("the verdict is %v", v)
 	}
 }
+
+// TestACutDumpSaysThatItShowsAPart wherever it shows sums.
+func TestACutDumpSaysThatItShowsAPart(t *testing.T) {
+	lines := strings.SplitAfter(dump, "\n")
+	cut := strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), "")
+	for text, part := range map[string]bool{dump: false, cut: true} {
+		s := NewSession()
+		openLog(t, s, "x.log", text)
+		ask(t, s, "status")
+		at := itoa(s.slots[Current].tl.OOMs()[0].Time)
+		for _, tab := range []string{"live", "chunks", "peak"} {
+			d := ask(t, s, "details\t"+tab+"\t"+at+"\t0\t1\t")
+			facts, _ := d["facts"].([]any)
+			if strings.HasSuffix(d["note"].(string), listedWords) != part || (len(facts) > 1 && strings.HasSuffix(facts[0].(string), listedWords+".")) != part {
+				t.Errorf("a part: %v; %s says %q and %q", part, tab, d["note"], facts)
+			}
+			for _, x := range d["figures"].([]any) {
+				if x.(map[string]any)["name"] == "Unused tails" {
+					t.Errorf("%s knows of %v", tab, x)
+				}
+			}
+		}
+	}
+}

@@ -18,6 +18,9 @@ func (s *Session) peak(a *answer, r *request) {
 	if st, ok := tl.StepAt(pk.Time); ok {
 		where += " · step " + itoa(int64(st.Step)+1)
 	}
+	if partial(p) {
+		where += " · " + listedWords
+	}
 	a.note(where)
 	f := []figure{{name: "Peak in use", value: size(pk.InUse), sub: plural(int64(pk.Count), "block")}}
 	if pk.Reserved > 0 {
@@ -26,8 +29,9 @@ func (s *Session) peak(a *answer, r *request) {
 	if p.Limit > 0 {
 		f = append(f, figure{name: "Limit", value: size(p.Limit), sub: percent(pk.InUse, p.Limit) + " reached"})
 	}
-	f = append(f, figure{name: "Unused tails", value: size(pk.Waste), sub: percent(pk.Waste, pk.InUse)})
+	f = append(f, tails(r.sl, pk.Waste, pk.InUse)...)
 	a.figures(f...)
+	partOf(a, r)
 	if planned(tl, p) {
 		s.arenaPeak(a, r)
 		return

@@ -306,7 +306,11 @@ func (s *Session) memoryAt(a *answer, sl *slot, pool int, t int64) {
 	p := sl.tl.Pools()[pool]
 	m := s.seen(sl, p, t)
 	st := p.In(m)
-	a.key("now").text(size(st.InUse) + " in use")
+	words := " in use"
+	if partial(p) {
+		words = " listed in use"
+	}
+	a.key("now").text(size(st.InUse) + words)
 	s.writePassing(a, p, m, st.InUse)
 	if st.Reserved > 0 {
 		a.key("sub").text(size(st.Reserved) + " reserved")
