@@ -1,6 +1,8 @@
 package draw
 
 import (
+	"strings"
+
 	"tideline/protocol/event"
 	"tideline/shared/store"
 )
@@ -24,7 +26,13 @@ func Rows(tl *store.Timeline, l *Lane) []Row {
 }
 
 func title(tl *store.Timeline, r *Row) string {
-	dev := func(d event.DeviceID) string { return tl.Device(d).Name }
+	dev := func(d event.DeviceID) string { // without what all of them share
+		name := tl.Device(d).Name
+		if i := strings.LastIndex(name, "/device:"); i >= 0 {
+			name = name[i+len("/device:"):]
+		}
+		return name
+	}
 	if r.Series >= 0 {
 		s := tl.SeriesList()[r.Series]
 		if s.Kind == store.SampleSeries {

@@ -108,8 +108,12 @@ func (s *Session) bandHit(begin func(string) *lines, tl *store.Timeline, h *draw
 	if h.Index >= 0 {
 		l := s.allocHit(begin, tl, h)
 		if l != nil {
-			if s.slots[Current].origin != "log" {
-				l.add("age", clock(max(0, h.Time-p.Alloc(h.Index).Birth)))
+			if sl, birth := s.slots[Current], p.Alloc(h.Index).Birth; sl.origin != "log" {
+				age := clock(max(0, h.Time-birth))
+				if sl.early(birth) {
+					age += " or more"
+				}
+				l.add("age", age)
 			}
 			l.add(kindWord(h.Category)+" holds", holds)
 		}
@@ -144,7 +148,7 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 	if name == "" {
 		name = class
 	}
-	l := begin(name)
+	l := begin(oneLine(name))
 	l.add("filter", passesWords(s.part(h.Pool), h.Index))
 	l.add("size", size(al.Size))
 	if w := al.Size - al.Requested; w > 0 {
@@ -158,9 +162,14 @@ func (s *Session) allocHit(begin func(string) *lines, tl *store.Timeline, h *dra
 	if s.slots[Current].origin == "log" {
 		return l
 	}
-	if al.Death == store.Alive {
+	switch early := s.slots[Current].early(al.Birth); {
+	case early && al.Death == store.Alive:
+		l.add("lives", "since the recording began, or before")
+	case early:
+		l.add("lives", "until "+clock(al.Death)+", since the recording began or before")
+	case al.Death == store.Alive:
 		l.add("lives", "from "+clock(al.Birth)+" on")
-	} else {
+	default:
 		l.add("lives", clock(al.Death-al.Birth)+" from "+clock(al.Birth))
 	}
 	return l
@@ -379,7 +388,7 @@ func hitName(tl *store.Timeline, h *store.Hit) string {
 	if h.Kind == store.AllocHit {
 		al := tl.Pools()[h.Pool].Alloc(h.Index)
 		if n := tl.Text(al.Tensor); n != "" {
-			return n
+			return oneLine(n)
 		}
 		return tl.Text(al.Op)
 	}

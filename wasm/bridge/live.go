@@ -66,7 +66,7 @@ func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, capti
 			if name == "" {
 				name = "–"
 			}
-			a.row().text(name).text(p.CategoryName(al.Category)).num(al.Size).num(al.Requested).text(address(al.Address))
+			a.row().text(oneLine(name)).text(p.CategoryName(al.Category)).num(al.Size).num(al.Requested).text(address(al.Address))
 			if log {
 				a.endRow(rowEnd{color: th.Category[al.Category].Hex()})
 				continue
@@ -77,12 +77,21 @@ func (s *Session) allocTable(a *answer, tl *store.Timeline, p *store.Pool, capti
 			} else {
 				a.null()
 			}
-			a.num(max(0, at-al.Birth))
+			early := s.slots[Current].early(al.Birth) // how long before, nobody knows
+			if early {
+				a.null()
+			} else {
+				a.num(max(0, at-al.Birth))
+			}
 			end := rowEnd{color: th.Category[al.Category].Hex(), goes: true, t: al.Birth}
 			if al.Death == store.Alive {
 				a.text("to the end")
 			} else {
-				a.num(al.Death - al.Birth)
+				if early {
+					a.null()
+				} else {
+					a.num(al.Death - al.Birth)
+				}
 				end.t1, end.ranged = al.Death, true
 			}
 			a.endRow(end)

@@ -201,7 +201,7 @@ func (s *Session) laneScale(a *answer, sl *slot, v *draw.View, l *draw.Lane) {
 	switch l.Kind {
 	case draw.OpLane, draw.SampleLane, draw.TransferLane, draw.InputLane:
 		for _, r := range draw.Rows(sl.tl, l) {
-			a.open().key("y").num(int64(r.Y - l.Y)).key("h").num(int64(r.H)).key("title").text(strings.ReplaceAll(r.Title, "/device:", "")).close()
+			a.open().key("y").num(int64(r.Y - l.Y)).key("h").num(int64(r.H)).key("title").text(r.Title).close()
 		}
 	}
 	a.endList().close()

@@ -220,6 +220,13 @@ func (sl *slot) metrics() (out []metric) {
 // mainPool is the pool that a question means when it names none.
 func (sl *slot) mainPool() *store.Pool { return ranks.Main(sl.tl) }
 
+// early reports whether a block is as old as a file that another program recorded:
+// most of those were allocated before that, nobody knows when.
+func (sl *slot) early(birth int64) bool {
+	first, last := sl.tl.Span()
+	return birth == first && first < last && sl.origin != "log" && len(sl.tl.Settings()) == 0
+}
+
 func (sl *slot) span() (t0, t1 int64) {
 	t0, t1 = sl.tl.Span()
 	return t0, max(t1, t0+1)

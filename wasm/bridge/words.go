@@ -62,6 +62,9 @@ func short(name string) string {
 	return strings.TrimPrefix(name, "/")
 }
 
+// oneLine is a name without line ends: those of a stack part its frames.
+func oneLine(name string) string { return strings.ReplaceAll(name, "\n", " › ") }
+
 // title is a word with a capital.
 func title(s string) string {
 	if s == "" {
