@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"tideline/shared/analysis"
 	common "tideline/shared/analysis/reading"
 	"tideline/shared/blame"
 	"tideline/shared/ingest"
@@ -117,8 +118,21 @@ func readingText(w *bufio.Writer, width int, r *common.Reading) {
 		}
 		fmt.Fprintf(w, "  %-*s  %s\n", longest, row.Label, row.Value)
 	}
+	if f := barOf(r); f != nil {
+		f.picture(w, width)
+	}
 	holdersText(w, width, r)
 	list(w, width, "Not known", r.Open)
 	replaysText(w, width, r)
 	list(w, width, "What to do (not verified by a rerun)", r.Next)
+}
+
+// barOf is the usage bar that a reading keeps, to be drawn; nil where there is
+// none, or not the whole.
+func barOf(r *common.Reading) *failure {
+	v, _ := r.Facts.Get("usage_bar")
+	if len(v.Text) != 100 {
+		return nil
+	}
+	return &failure{Reading: &analysis.Reading{Bar: v.Text}}
 }

@@ -261,6 +261,10 @@ func (rep *report) readingCard(r *common.Reading) card {
 			c.Figures = append(c.Figures, figure{Label: strings.TrimSpace(row.Label), Value: row.Value})
 		}
 	}
+	if f := barOf(r); f != nil {
+		cells, from, to, exact := f.cells(100)
+		c.Bar = drawBar(f, cells, from, to, exact)
+	}
 	c.held(r)
 	c.list("What cannot be concluded", r.Open, false)
 	c.replays(r)

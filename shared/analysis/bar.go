@@ -6,8 +6,8 @@ import (
 	"tideline/shared/analysis/cause"
 )
 
-// barCells counts the free cells of a usage bar and the longest run of them.
-func barCells(bar string) (free, longest int) {
+// BarCells counts the free cells of a usage bar and the longest run of them.
+func BarCells(bar string) (free, longest int) {
 	run := 0
 	for i := range len(bar) {
 		if bar[i] != '_' {
@@ -31,7 +31,7 @@ func byBar(bar string, pool, request amount) (Verdict, bool) {
 	if len(bar) != 100 || !request.Known {
 		return "", false
 	}
-	free, _ := barCells(bar)
+	free, _ := BarCells(bar)
 	size := largestCard
 	if pool.Known {
 		size = pool.N
@@ -49,7 +49,7 @@ func barDenies(bar string, limit, inUse int64) bool {
 		return false
 	}
 	const doubt = 20 // cells that holes smaller than one may hide
-	cells, _ := barCells(bar)
+	cells, _ := BarCells(bar)
 	return 100*(float64(limit)-float64(inUse))/float64(limit) > float64(cells+doubt)
 }
 
@@ -60,7 +60,7 @@ const emptyRun = 90
 // not fit into the free piece that is nearly all of it. A piece of n cells is
 // more than n-1 hundredths of the pool.
 func (r *Reading) emptyPool() {
-	_, run := barCells(r.Bar)
+	_, run := BarCells(r.Bar)
 	if len(r.Bar) != 100 || run < emptyRun || r.Pool.Known || !r.Requested.Known || r.Requested.N <= 0 || r.Requested.N > math.MaxInt64/100 {
 		return
 	}

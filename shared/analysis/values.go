@@ -131,7 +131,7 @@ func (r *Reading) barValues(v *Values) {
 	} else {
 		*v = append(*v, Value{Name: "usage_bar", Type: TextValue, Text: r.Bar})
 	}
-	free, run := barCells(r.Bar)
+	free, run := BarCells(r.Bar)
 	v.integerIf("free_cells_in_bar", int64(free), r.Bar != "")
 	v.integerIf("longest_free_run_in_bar_percent", int64(run), r.Bar != "")
 }

@@ -142,7 +142,7 @@ func (r *Reading) whyLimit() string {
 		return fmt.Sprintf("The request alone (%s) is larger than the allocator's limit (%s).", r.asked(), bytesOf(r.Limit.N)) + r.startWhy()
 	}
 	if r.PoolAtMost.Known {
-		cells, _ := barCells(r.Bar)
+		cells, _ := BarCells(r.Bar)
 		return fmt.Sprintf("The pool is all but empty (%d of the bar's 100 cells are free), and %s still do not fit: all of it is no more than about %s. It is too small for this request, or could not grow.",
 			cells, r.asked(), bytesOf(r.PoolAtMost.N))
 	}

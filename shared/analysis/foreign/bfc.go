@@ -18,6 +18,7 @@ func BFC(a *analysis.Reading) *reading.Reading {
 	for _, f := range a.Figures() {
 		r.Row(f.Name, f.Value)
 	}
+	barRow(r, a)
 	for i, h := range a.Holders {
 		if i == mostHolders {
 			break

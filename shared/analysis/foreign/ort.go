@@ -186,6 +186,12 @@ func ortFailure(x *ortlog.Failure, a *ortlog.Arena) *reading.Reading {
 	if sized {
 		r.Row("asked for", event.FormatBytes(max(0, x.Requested)))
 	}
+	if x.Node != "" {
+		r.Row("node", x.Node)
+	}
+	if x.Op != "" && x.Op != x.Node {
+		r.Row("op", x.Op)
+	}
 	switch {
 	case x.Kind == ortlog.Unfinished:
 		r.Verdict = string(analysis.UndeterminedTruncated)

@@ -194,6 +194,7 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		}
 		r.Row(what, event.FormatBytes(int64(padding)))
 	}
+	tpuLargest(r, c)
 	switch {
 	case c.Unexpected:
 		r.Verdict = "program_exceeds_device"
@@ -232,6 +233,29 @@ func tpuJudge(r *reading.Reading, c *xlalog.Compile, padding float64) {
 		return
 	}
 	r.Open = append(r.Open, "Whether another layout is possible is the compiler's matter; no rerun can verify this.")
+}
+
+// tpuLargest names the largest allocations, the culprits: shape, size, what
+// padding makes of it, and whose it is.
+func tpuLargest(r *reading.Reading, c *xlalog.Compile) {
+	for i := range min(len(c.Allocations), mostBuffers) {
+		a := &c.Allocations[i]
+		t := tpuSizes(a)
+		s := spelt(a.Size)
+		if t.shape != "" {
+			s += " " + t.shape
+		}
+		r.Row(fmt.Sprintf("allocation %d", a.Rank), s)
+		if t.padding > 0 && t.unpadded >= 0 && t.expansion > 0 {
+			r.Row("  without padding", fmt.Sprintf("%s, %g times as large with it", event.FormatBytes(t.unpadded), t.expansion))
+		}
+		if a.OpName != "" {
+			r.Row("  of op", a.OpName)
+		}
+	}
+	if n := len(c.Allocations) - mostBuffers; n > 0 {
+		r.Row("more allocations", fmt.Sprintf("%d smaller ones", n))
+	}
 }
 
 // spelt writes the compiler's "31.00G" as "31.00 GiB", which it means.

@@ -282,19 +282,10 @@ func xlaBuffers(f *reading.Facts, x *xlalog.Failure) {
 }
 
 func xlaBar(f *reading.Facts, bar string) {
-	free, run, longest := int64(0), int64(0), int64(0)
-	for i := range len(bar) {
-		if bar[i] == '_' {
-			free++
-			run++
-			longest = max(longest, run)
-		} else {
-			run = 0
-		}
-	}
+	free, longest := analysis.BarCells(bar)
 	whole := len(bar) == 100
-	f.IntIf("free_cells_in_bar", free, whole)
-	f.IntIf("longest_free_run_in_bar_percent", longest, whole)
+	f.IntIf("free_cells_in_bar", int64(free), whole)
+	f.IntIf("longest_free_run_in_bar_percent", int64(longest), whole)
 }
 
 // maxPeak is how many of the largest buffers are listed at most.
@@ -354,6 +345,9 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading, pool *
 	if a.Requested.Known {
 		r.Row("asked for", event.FormatBytes(a.Requested.N))
 	}
+	if a.Allocator != "" {
+		r.Row("allocator", a.Allocator)
+	}
 	if a.Limit.Known {
 		r.Row("pool's limit", event.FormatBytes(a.Limit.N))
 	}
@@ -368,10 +362,26 @@ func xlaJudge(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading, pool *
 			r.Row(p.label, bfclog.Spaced(p.text))
 		}
 	}
-	for i := range min(len(x.Buffers), 3) {
+	barRow(r, a)
+	for i := range min(len(x.Buffers), mostBuffers) {
 		b := &x.Buffers[i]
 		r.Row(fmt.Sprintf("buffer %d", b.Index), strings.TrimSpace(bfclog.Spaced(b.Size)+" "+b.Shape))
 	}
+	if n := len(x.Buffers) - mostBuffers; n > 0 {
+		r.Row("more buffers", fmt.Sprintf("%d smaller ones", n))
+	}
+}
+
+// mostBuffers is how many of the largest buffers, or allocations, a table names.
+const mostBuffers = 3
+
+// barRow tells what the usage bar shows, where nothing better tells the state.
+func barRow(r *reading.Reading, a *analysis.Reading) {
+	if len(a.Bar) != 100 || a.InUse.Known {
+		return
+	}
+	free, longest := analysis.BarCells(a.Bar)
+	r.Row("usage bar", fmt.Sprintf("%d of 100 cells free, at most %d side by side", free, longest))
 }
 
 func xlaWhy(r *reading.Reading, x *xlalog.Failure, a *analysis.Reading) string {
