@@ -8,6 +8,7 @@ import (
 
 	"tideline/protocol/event"
 	"tideline/protocol/timeline"
+	"tideline/shared/golden"
 )
 
 // hostile is a name that breaks out of whatever does not escape it.
@@ -119,5 +120,28 @@ func TestPageShowsWhatIsKnown(t *testing.T) {
 func TestPageOfEveryExampleIsWhole(t *testing.T) {
 	for _, name := range []string{"oom-model", "fragmentation", "stall", "planned", "two-runs"} {
 		checkPage(t, example(t, name, Options{HTML: true, NoReruns: true}))
+	}
+}
+
+// TestReadingsDrawTheirBar: where the verdict rests on the usage bar of a log,
+// text and page show it.
+func TestReadingsDrawTheirBar(t *testing.T) {
+	inputs, _ := golden.Case(t, "11-jax-2025-two-devices-payload")
+	b := inputs["input.log"]
+	if got := explain(t, "x", b, Options{Width: 104}); !strings.Contains(got, "\n  "+strings.Repeat("█", 99)+"·\n") {
+		t.Errorf("no bar in\n%s", got)
+	}
+	if got := explain(t, "x", b, Options{HTML: true}); !strings.Contains(got, `aria-label="The pool as the log draws it"`) {
+		t.Error("no bar in the page")
+	}
+}
+
+// TestTailsOfTheBar: where the list of chunks does not tell what was asked for,
+// the log's bar tells the tails.
+func TestTailsOfTheBar(t *testing.T) {
+	inputs, _ := golden.Case(t, "01-tf-bfc-2017-alexnet-small-limit")
+	got := explain(t, "x", inputs["input.log"], Options{Width: 104, NoReruns: true})
+	if !strings.Contains(got, strings.Repeat("█", 64)+strings.Repeat("▒", 6)+"\n") {
+		t.Errorf("no tails in\n%s", got)
 	}
 }

@@ -54,7 +54,8 @@ func (f *failure) cells(width int) (cells []rune, from, to int, exact bool) {
 }
 
 // mapCells lays the regions end to end. A cell shows what fills most of it, so
-// that no sliver of use hides a hole and no hole hides a sliver.
+// that no sliver of use hides a hole and no hole hides a sliver. Older logs list
+// no requests; the tails are then those of the log's bar, of the same layout.
 func (f *failure) mapCells(n int) (cells []rune, from, to int, exact bool) {
 	var total int64
 	for _, r := range f.Map {
@@ -65,11 +66,13 @@ func (f *failure) mapCells(n int) (cells []rune, from, to int, exact bool) {
 	}
 	perCell := float64(total) / float64(n)
 	used, tail := make([]float64, n), make([]float64, n)
+	tails := false
 	var base int64
 	for _, r := range f.Map {
 		for _, c := range r.Chunks {
 			at := base + int64(c.Address-r.Address)
 			if c.InUse {
+				tails = tails || c.Requested < c.Size
 				fill(used, at, min(c.Requested, c.Size), perCell)
 				fill(tail, at+min(c.Requested, c.Size), c.Size-min(c.Requested, c.Size), perCell)
 			} else if c.Address == f.LargestFreeAt && c.Size == f.LargestFree.N {
@@ -82,6 +85,8 @@ func (f *failure) mapCells(n int) (cells []rune, from, to int, exact bool) {
 	cells = make([]rune, n)
 	for i := range cells {
 		switch {
+		case !tails && len(f.Bar) == 100 && used[i] >= perCell/2 && f.Bar[(2*i+1)*50/n] == 'x':
+			cells[i] = tailCell
 		case tail[i] > used[i] && tail[i] > perCell/2:
 			cells[i] = tailCell
 		case used[i]+tail[i] >= perCell/2:
