@@ -41,6 +41,7 @@ func TestReplayThroughOtherAllocators(t *testing.T) {
 		{"the best setting", []string{trace, "--allocator", "ort", "--best"}, 0, "OrtArenaCfg ", ""},
 		{"the best is the default", []string{trace, "--allocator", "system", "--best"}, 0, "The default is best: every combination of the values was tried.", ""},
 		{"the best of a timeline", []string{line, "--allocator", "rmm-arena", "--best", "--limit", "1GiB"}, 0, "under 1.00 GiB: peak reserved", ""},
+		{"nothing to set", []string{files + "small-model.pickle", "--allocator", "torch", "--best"}, 0, "Nothing is worth setting: limit and peak stay as by default.", ""},
 		{"the best of who made them", []string{files + "small-model.pickle", "--best"}, 0, "PYTORCH_", ""},
 		{"the best of nobody", []string{files + "jax-memory.prof", "--best"}, 2, "", "name it with --allocator"},
 		{"best of no file", []string{"--best"}, 2, "", "give a timeline or an allocation trace"},
@@ -132,7 +133,7 @@ func TestTheBestSettingAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &x); err != nil {
 		t.Fatal(err)
 	}
-	if x.Allocator != "ort" || len(x.Best.Settings) == 0 || len(x.Written) != len(x.Best.Settings) || x.Saved != x.Default.Limit-x.Best.Limit || x.Saved <= 0 ||
+	if x.Allocator != "ort" || !x.Worth || len(x.Best.Settings) == 0 || len(x.Written) != len(x.Best.Settings) || x.Saved != x.Default.Limit-x.Best.Limit || x.Saved <= 0 ||
 		!x.Best.Verified || !x.Default.Verified || x.Best.Fails >= x.Best.Limit || x.Best.Limit < x.Floor || len(x.Values) == 0 || len(x.LeftOut) == 0 {
 		t.Errorf("%+v", x)
 	}

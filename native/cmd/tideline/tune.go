@@ -171,6 +171,7 @@ type bestReport struct {
 	Since       []sinceRow `json:"since,omitempty"`   // of the best's options
 	Older       *olderRow  `json:"older,omitempty"`   // where the best's options are newer
 	Saved       int64      `json:"saved_limit_bytes"`
+	Worth       bool       `json:"saves_memory"` // else the best only spares the driver calls
 	Scope       string     `json:"scope"`
 	Tried       int        `json:"tried"`
 	Of          int64      `json:"combinations"`
@@ -224,6 +225,8 @@ func bestSummary(t *contest.Trace, k *kinds.Kind, a *tune.Answer) *bestReport {
 	if a.Default.Least.Limit > 0 {
 		x.Saved = a.Default.Least.Limit - a.Best.Least.Limit
 	}
+	d, b := &x.Default, &x.Best
+	x.Worth = x.Saved > 0 || d.Limit == 0 && b.Limit > 0 || d.Error != b.Error || b.PeakReserved < d.PeakReserved || b.OutOfMemory < d.OutOfMemory
 	for _, axis := range a.Axes {
 		x.Values = append(x.Values, triedRow(axis))
 	}
@@ -280,9 +283,13 @@ func (x *bestReport) print(c *console) {
 	line(under+"out of memory", at(func(r *bestRow) string { return fmt.Sprint(r.OutOfMemory) }))
 	line(under+"driver calls", at(func(r *bestRow) string { return fmt.Sprint(r.DriverCalls) }))
 	tab.print(c)
-	if !improved {
+	switch {
+	case !improved:
 		c.say("\nThe default is best: %s.\n", x.Scope)
-	} else {
+	case !x.Worth:
+		c.say("\n%s\n", wrap(fmt.Sprintf("Nothing is worth setting: limit and peak stay as by default. The best of what was tried, %s, calls the driver %d times instead of %d, and saves no memory: %s.",
+			strings.Join(x.Written, " "), x.Best.DriverCalls, x.Default.DriverCalls, x.Scope), 78))
+	default:
 		c.say("\nSet:\n")
 		for _, w := range x.Written {
 			c.say("  %s\n", w)
@@ -297,7 +304,9 @@ func (x *bestReport) print(c *console) {
 		}
 		c.say("%s\n", wrap("It needs "+saving(x.Saved)+reservesLess(x.Default.PeakReserved-x.Best.PeakReserved)+". Of the settings tried it is the best by the smallest limit, then the peak reserved, then the calls of the driver: "+x.Scope+".", 78))
 	}
-	x.printOlder(c)
+	if x.Worth {
+		x.printOlder(c)
+	}
 	c.say("\nDefault: %s.\n", x.Default.Text)
 	if improved {
 		c.say("Best: %s.\n", x.Best.Text)
