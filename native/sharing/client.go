@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,6 +55,7 @@ type request struct {
 	method, url string
 	body        []byte
 	header      map[string]string
+	first       bool // nothing was heard of the service yet: if it cannot be reached at all, say so at once
 }
 
 // do repeats a request until it is answered; accept reads the answer of a
@@ -65,6 +67,9 @@ func (c *Client) do(ctx context.Context, r request, accept func(body []byte) err
 			return err
 		}
 		pause, may := mayPass(err)
+		if r.first && unreachable(err) {
+			return &UnreachableError{err}
+		}
 		if !may {
 			return err
 		}
@@ -93,6 +98,19 @@ func mayPass(err error) (time.Duration, bool) {
 		return 0, p.Status >= 500 && p.Code != wire.Full || p.Code == wire.BadRequest && strings.Contains(p.Message, "broke off")
 	}
 	return 0, true
+}
+
+// UnreachableError says that nothing was begun, for nobody could be reached.
+type UnreachableError struct{ Why error }
+
+func (e *UnreachableError) Error() string { return e.Why.Error() + ": look at the address" }
+func (e *UnreachableError) Unwrap() error { return e.Why }
+
+// unreachable says that no connection was made: nobody listens there, or the host
+// is not known.
+func unreachable(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // localError is trouble on this machine, which no repetition cures.

@@ -68,7 +68,7 @@ func (c *Client) Open(ctx context.Context, link, out string) (*Fetched, error) {
 // look asks for the manifest and holds it to the id.
 func (c *Client) look(ctx context.Context, l wire.Link) (*wire.Status, error) {
 	st := new(wire.Status)
-	if err := c.do(ctx, request{method: "GET", url: l.Base + wire.Root + l.ID}, into(st)); err != nil {
+	if err := c.do(ctx, request{method: "GET", url: l.Base + wire.Root + l.ID, first: true}, into(st)); err != nil {
 		return nil, err
 	}
 	if st.Manifest == nil || st.Manifest.Validate() != nil || st.Manifest.ID() != l.ID {

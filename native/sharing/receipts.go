@@ -74,7 +74,7 @@ func (c *Client) Delete(ctx context.Context, link string) error {
 	if err != nil {
 		return fmt.Errorf("read the receipt %s: %w", c.receipt(l.ID), err)
 	}
-	err = c.do(ctx, request{"DELETE", made.Base + wire.Root + made.ID, nil, map[string]string{wire.HeaderOwner: r.Owner}}, nothing)
+	err = c.do(ctx, request{"DELETE", made.Base + wire.Root + made.ID, nil, map[string]string{wire.HeaderOwner: r.Owner}, true}, nothing)
 	var p *wire.Problem
 	if err != nil && (!errors.As(err, &p) || p.Code != wire.Unknown) { // unknown: long over
 		return fmt.Errorf("delete %s: %w", made.Public(), err)

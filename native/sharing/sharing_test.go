@@ -538,3 +538,34 @@ func TestService(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyThereIsSaidAtOnce: what cannot be reached at all is not tried again
+// and again, and nothing is left of the attempt.
+func TestNobodyThereIsSaidAtOnce(t *testing.T) {
+	p := newPlace(t, nil)
+	path, _ := p.file("run", 1000)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c := p.client()
+	c.Wait = func(context.Context, time.Duration) error { t.Error("it waits"); return nil }
+	_, err := c.Share(t.Context(), path, gone.URL, 0)
+	if _, ok := errors.AsType[*UnreachableError](err); !ok || !strings.Contains(err.Error(), "look at the address") {
+		t.Errorf("%v", err)
+	}
+	if left := p.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestTooLongALife: the service's limit is told in hours, before anything is sealed.
+func TestTooLongALife(t *testing.T) {
+	p := newPlace(t, func(o *share.Options) { o.Limits.MaxExpiry = 5400 })
+	path, _ := p.file("run", 1000)
+	_, err := p.client().Share(t.Context(), path, p.url, 99*time.Hour)
+	if long, ok := errors.AsType[*ExpiryError](err); !ok || long.Most != 90*time.Minute || err.Error() != "a link cannot live for 99h there: 1h30m at most" {
+		t.Errorf("%v", err)
+	}
+	if left := p.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	wire "tideline/protocol/share"
@@ -21,6 +22,25 @@ type Receipt struct {
 	Form    string    `json:"form,omitempty"` // in which it was shared; "" as it is
 	Bytes   int64     `json:"bytes"`          // of what was shared
 	Resumed bool      `json:"-"`              // an earlier upload was taken up
+}
+
+// ExpiryError says that a share was to live longer than its service lets one.
+type ExpiryError struct{ Asked, Most time.Duration }
+
+func (e *ExpiryError) Error() string {
+	return fmt.Sprintf("a link cannot live for %s there: %s at most", hours(e.Asked), hours(e.Most))
+}
+
+// hours writes a time as people give it: 720h, not 720h0m0s.
+func hours(d time.Duration) string {
+	s := d.String()
+	if d%time.Minute == 0 {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if d%time.Hour == 0 {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // Share seals a file, uploads it to the service at base and returns the link.
@@ -38,8 +58,11 @@ func (c *Client) ShareForm(ctx context.Context, path, base string, form *Form, e
 		return nil, err
 	}
 	var limits wire.Limits
-	if err := c.do(ctx, request{method: "GET", url: base + wire.Root}, into(&limits)); err != nil {
+	if err := c.do(ctx, request{method: "GET", url: base + wire.Root, first: true}, into(&limits)); err != nil {
 		return nil, fmt.Errorf("ask %s for its limits: %w", base, err)
+	}
+	if most := time.Duration(limits.MaxExpiry) * time.Second; most > 0 && expires > most {
+		return nil, &ExpiryError{Asked: expires, Most: most}
 	}
 	p, resumed, err := c.prepare(path, base, form, int64(expires/time.Second), min(wire.DefaultChunk, limits.MaxChunk))
 	if err != nil {
@@ -99,13 +122,13 @@ func (c *Client) upload(ctx context.Context, p *pending) (*Receipt, error) {
 		if _, err := sealed.ReadAt(chunk, i*p.Manifest.ChunkSize); err != nil {
 			return nil, fmt.Errorf("read the sealed file: %w", err)
 		}
-		if err := c.do(ctx, request{"PUT", root + "/chunks/" + strconv.FormatInt(i, 10), chunk, owner}, nothing); err != nil {
+		if err := c.do(ctx, request{"PUT", root + "/chunks/" + strconv.FormatInt(i, 10), chunk, owner, false}, nothing); err != nil {
 			return nil, fmt.Errorf("send chunk %d of %d: %w", i, p.Manifest.Count(), err)
 		}
 		done += int64(len(chunk))
 		c.tell(done, p.Manifest.Size)
 	}
-	if err := c.do(ctx, request{"POST", root + "/finish", nil, owner}, into(st)); err != nil {
+	if err := c.do(ctx, request{"POST", root + "/finish", nil, owner, false}, into(st)); err != nil {
 		return nil, fmt.Errorf("finish the upload: %w", err)
 	}
 	return &Receipt{Link: link.String(), Owner: p.Owner, Expires: st.Expires, File: p.Path, Form: p.Form, Bytes: p.content()}, nil
@@ -122,7 +145,7 @@ func (c *Client) begin(ctx context.Context, p *pending, root string) (*wire.Stat
 		header[wire.HeaderUpload] = c.UploadKey
 	}
 	st := new(wire.Status)
-	if err := c.do(ctx, request{"PUT", root, body, header}, into(st)); err != nil {
+	if err := c.do(ctx, request{"PUT", root, body, header, false}, into(st)); err != nil {
 		return nil, fmt.Errorf("begin the upload: %w", err)
 	}
 	return st, nil

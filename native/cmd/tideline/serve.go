@@ -59,7 +59,7 @@ func (s *pageFlags) serve(ctx context.Context, c *console, files []string, begin
 	}
 	defer func() { _ = shares.close() }() // every answer has been given
 	o.Share = shares.service
-	go shares.sweep(ctx)
+	defer shares.sweeping(ctx)()
 	a, err := agent.New(o)
 	if err != nil {
 		return err

@@ -81,6 +81,9 @@ func (s *shareCmd) share(ctx context.Context, c *console, client *sharing.Client
 	client.Progress = bar.at
 	r, err := client.ShareForm(ctx, s.File, to, s.form(ctx, c), s.Expires)
 	bar.finish()
+	if long, ok := errors.AsType[*sharing.ExpiryError](err); ok {
+		return usage("--expires: %w", long)
+	}
 	if r == nil {
 		return notGoingOn(err)
 	}
@@ -125,6 +128,9 @@ func (s *shareCmd) form(ctx context.Context, c *console) *sharing.Form {
 // notGoingOn adds what to do about a connection that stayed away.
 func notGoingOn(err error) error {
 	if _, answered := errors.AsType[*wire.Problem](err); answered {
+		return err
+	}
+	if _, nobody := errors.AsType[*sharing.UnreachableError](err); nobody {
 		return err
 	}
 	return fmt.Errorf("%w\nThe same command goes on where this one stopped", err)
@@ -251,6 +257,21 @@ func openShares(folder string, log func(string)) (*shares, error) {
 	}
 	s := share.New(share.Options{Store: disk, Allow: share.NewLimiter(time.Now).Allow, Log: log})
 	return &shares{s, disk.Close, log}, nil
+}
+
+// sweeping takes away what has expired until it is told to stop, which waits for
+// it: the store must not be closed under it.
+func (s *shares) sweeping(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.sweep(ctx)
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
 }
 
 // sweep takes away what has expired, now and every hour.

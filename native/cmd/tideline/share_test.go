@@ -183,6 +183,7 @@ func TestSharingSaysWhatIsWrong(t *testing.T) {
 		{[]string{"share"}, exitUsage, "give a file to share"},
 		{[]string{"share", line, "--list"}, exitUsage, "give a file to share"},
 		{[]string{"share", line}, exitUsage, "--to URL"},
+		{[]string{"share", line, "--to", base, "--expires=99999h"}, exitUsage, "--expires: a link cannot live for 99999h there: 720h at most"},
 		{[]string{"share", line, "--to", base, "--expires=-1h"}, exitUsage, "a second at least"},
 		{[]string{"share", file(t, "notes.md", "nothing of ours"), "--to", base}, exitFailed, "notes.md"},
 		{[]string{"share", "missing.tideline", "--to", base}, exitFailed, "missing.tideline"},
@@ -204,6 +205,24 @@ func TestSharingSaysWhatIsWrong(t *testing.T) {
 		if strings.Contains(stderr, strings.Repeat("A", 43)) {
 			t.Errorf("%v: the key is among the messages: %s", c.args, stderr)
 		}
+	}
+}
+
+// TestWhoGivesUpServingWaitsForTheSweep: the store is closed only then.
+func TestWhoGivesUpServingWaitsForTheSweep(t *testing.T) {
+	for range 50 {
+		s, err := openShares(t.TempDir(), func(line string) { t.Error(line) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sweeping(t.Context())()
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configured(t)
+	if code, _, stderr := tideline(t, "serve", "no-such-file", "--data", t.TempDir()); code != exitFailed || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("%d %s", code, stderr)
 	}
 }
 
