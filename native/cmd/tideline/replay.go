@@ -51,8 +51,10 @@ func (r *replayCmd) Run(ctx context.Context, c *console) error {
 		return r.tune(ctx, c)
 	case r.Allocator != "" || r.Matrix:
 		return r.contest(c)
-	case r.Of != "" || r.Limit != "" && r.Answers == "":
-		return usage("--of and --limit go with --allocator NAME or --matrix")
+	case r.Of != "":
+		return usage("--of goes with --allocator NAME or --matrix")
+	case r.Limit != "" && r.Answers == "":
+		return usage("--limit goes with --allocator NAME or --matrix; of a rerun set a device's own limit, such as --set devices.0.memory_limit=%s", r.Limit)
 	case r.Answers != "" && r.File != "":
 		return usage("give a timeline to rerun or --answers TRACE, not both")
 	case r.Answers != "":

@@ -25,7 +25,9 @@ func readWorkload(c *console, name string, sets []string) (*api.Workload, error)
 		if err := applySets(w, sets); err != nil {
 			return nil, err
 		}
-		problems = w.Validate(known)
+		if problems = w.Validate(known); len(problems) > 0 { // the file was right before
+			return nil, usage("--set: %w", &fileProblems{name, problems})
+		}
 	}
 	if len(problems) > 0 {
 		return nil, elsewhere("run", name, &fileProblems{name, problems})
