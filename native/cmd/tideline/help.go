@@ -34,7 +34,7 @@ func (h *helpCmd) Run(ctx context.Context, c *console) error {
 var verbs = []struct{ name, what, example string }{
 	{"serve", "The page, with a PyTorch snapshot opened in it", "tideline serve examples/files/llm-step.pickle.gz"},
 	{"run", "A small training run, written as a timeline", "tideline run examples/demo.yaml -o demo.tideline"},
-	{"validate", "Nothing is said of a workload that is right", "tideline validate examples/demo.yaml"},
+	{"validate", "A workload that is right is printed with all defaults", "tideline validate examples/demo.yaml"},
 	{"explain", "Why a request failed, of a log of TensorFlow", "tideline explain examples/files/cifar-2023.log"},
 	{"replay", "What run wrote, with all of the card taken at once", "tideline replay demo.tideline --set devices.0.growth=false"},
 	{"fit", "The largest batch on a T4", "tideline fit examples/demo.yaml --device t4-16g"},
