@@ -251,16 +251,12 @@ func (rep *report) place(i int) string {
 func (rep *report) readingCard(r *common.Reading) card {
 	c := card{Title: r.Name, Verdict: r.Heading(), Word: r.Verdict, Why: r.Why, Tone: toneOf(r.Verdict)}
 	if c.Verdict == "" { // nothing is judged: its name says more
-		c.Title, c.Verdict = "What the file tells", r.Name
+		c.Title, c.Verdict, c.Word = "What the file tells", r.Name, ""
 	}
 	if r.Line > 0 {
 		c.Where = lineOf(r.File, r.Line)
 	}
-	for _, row := range r.Rows {
-		if row.Value != "" {
-			c.Figures = append(c.Figures, figure{Label: strings.TrimSpace(row.Label), Value: row.Value})
-		}
-	}
+	c.rows(r.Rows)
 	if f := barOf(r); f != nil {
 		cells, from, to, exact := f.cells(100)
 		c.Bar = drawBar(f, cells, from, to, exact)
@@ -275,6 +271,27 @@ func (rep *report) readingCard(r *common.Reading) card {
 		}
 	}
 	return c
+}
+
+// rows are the figures, and the lists among them: several values of one label, of
+// which a long one makes them sentences.
+func (c *card) rows(rows []common.Row) {
+	const long = 30 // runes; the page of the agent has the same
+	for len(rows) > 0 {
+		label, values, sentences := strings.TrimSpace(rows[0].Label), []string(nil), false
+		for n := 0; len(rows) > 0 && (n == 0 || rows[0].Label == ""); n++ {
+			if v := rows[0].Value; v != "" {
+				values, sentences = append(values, v), sentences || len([]rune(v)) > long
+			}
+			rows = rows[1:]
+		}
+		switch {
+		case len(values) > 1 && sentences && label != "":
+			c.list(strings.ToUpper(label[:1])+label[1:], values, false)
+		case len(values) > 0:
+			c.Figures = append(c.Figures, figure{Label: label, Value: strings.Join(values, "; ")})
+		}
+	}
 }
 
 func factText(v common.Value) string {

