@@ -115,3 +115,36 @@ func TestWhatTheAgentServesIsListedOnce(t *testing.T) {
 	}
 	p.quiet()
 }
+
+// TestAnotherFileTakesNothingOver of what the pointer rests on, and a legend keeps
+// the ends of names that differ there alone.
+func TestAnotherFileTakesNothingOver(t *testing.T) {
+	a := startAgent(t)
+	p := openPage(t, 1400, 900)
+	p.open(a.url)
+	p.opened(example("small-model.pickle"))
+	if cut := eval[string](p, `[...document.querySelectorAll(".legend .clip > b")].filter((b) => b.scrollWidth > b.clientWidth + 1 || b.getBoundingClientRect().right > b.parentNode.getBoundingClientRect().right + 1).map((b) => b.textContent).join()`); cut != "" {
+		t.Errorf("the legend cuts %s", cut)
+	}
+	if n := eval[int](p, `document.querySelectorAll(".legend .clip > b").length`); n < 4 {
+		t.Errorf("%d names of the legend have an end of their own", n)
+	}
+	p.screenshot("first")
+	p.do("rest on a block", chromedp.Evaluate[chromedp.Void](`(() => {
+		const l = tideline.lanes.list[0];
+		tideline.point(tideline.lanes.width - 20, l.y + l.h - 8, 900, 400);
+	})()`))
+	p.wait("the tip", `!document.querySelector("#tip").hidden`)
+	p.screenshot("tip")
+	p.opened(example("rmm.csv"))
+	if !eval[bool](p, `tideline.hover === null && document.querySelector("#tip").hidden`) {
+		t.Error("the pointer or its tip stayed")
+	}
+	head := `document.querySelector(".lane-now").textContent`
+	p.do("ask again", chromedp.Evaluate[chromedp.Void](`globalThis.before = `+head+`; tideline.values()`))
+	p.settled()
+	if !eval[bool](p, `before === `+head) {
+		t.Errorf("the head said %q, and is %q", eval[string](p, `before`), p.text(".lane-now"))
+	}
+	p.quiet()
+}

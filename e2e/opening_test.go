@@ -364,6 +364,9 @@ func TestSeveralFilesAtOnce(t *testing.T) {
 	p.settled()
 	p.pictured("compared")
 	p.screenshot("compared")
+	if lines := eval[int](p, `new Set([...document.querySelectorAll("#pane .figure dd")].map((dd) => Math.round(dd.getBoundingClientRect().bottom))).size`); lines != 1 {
+		t.Errorf("the figures stand on %d lines", lines)
+	}
 	p.do("swap", chromedp.KeyEvent("x"))
 	p.wait("the other", `tideline.current.name === "snapshot-2.pickle"`)
 	p.settled()

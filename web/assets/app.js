@@ -221,6 +221,9 @@ class App {
       this.cursor = this.selection = null;
       this.everything = false;
       this.view = this.startView();
+      this.lanes.values(null); // what the heads and the tip say is of another timeline
+      this.unpoint();
+      $("tip").hidden = true;
       if ((this.details.tab === "oom" && !current.ooms) || (this.details.tab === "compare" && !base)) this.details.choose("live");
       $("start").hidden = true;
       $("timeline").hidden = $("inspector").hidden = false;

@@ -91,7 +91,7 @@ export class Lanes {
     lane.legendNode.replaceChildren(...list.map((c) => {
       const swatch = el("i");
       swatch.style.backgroundColor = c.color;
-      const row = el("div", {}, swatch, el("span", { title: c.name }, clipped(c.name)), el("b.value", { hidden: true }, ""));
+      const row = el("div", {}, swatch, el("span.clip", { title: c.name }, ...clipped(c.name)), el("b.value", { hidden: true }, ""));
       row.dataset.name = c.name;
       return row;
     }));
@@ -356,6 +356,9 @@ function place(node, t, lanes) {
   if (!node.hidden) node.style.left = `${x}px`;
 }
 
-// clipped is a name that fits the head of a lane: of a line of code what tells
-// it from others is at its end.
-const clipped = (name) => (/:\d+$/.test(name) && name.length > 17 ? `${name.slice(0, 7)}…${name.slice(-9)}` : name);
+// clipped is a name in two parts, of which the first is cut where the head of a
+// lane is too narrow: what tells a line of code from others is at its end.
+function clipped(name) {
+  const end = /[^\s/]*:\d+$/.exec(name);
+  return end?.index ? [el("span", {}, name.slice(0, end.index)), el("b", {}, end[0])] : [el("span", {}, name)];
+}
