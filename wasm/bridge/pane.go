@@ -128,12 +128,14 @@ func (a *answer) strip(m event.ChunkMap) {
 		}
 	}
 	a.key("strip").list()
-	for x, end := 0, 0; x < stripWidth; x = end {
-		for end = x; end < stripWidth && units[end] == units[x]; end++ {
+	for x := 0; x < stripWidth; {
+		end := x
+		for ; end < stripWidth && units[end] == units[x]; end++ {
 		}
 		if rank := units[x]; rank > 0 {
 			a.list().num(int64(x)).num(int64(end - x)).text(stripWords[rank]).endList()
 		}
+		x = end
 	}
 	a.endList()
 }

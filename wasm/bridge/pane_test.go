@@ -16,10 +16,14 @@ func TestAStripKeepsTheHoleBehindSmallChunks(t *testing.T) {
 		chunks []event.Chunk
 		want   string
 	}{
-		{[]event.Chunk{used(1280), used(1 << 18), free(300 * mib), used(200 * mib), free(499*mib - 1280 - 1<<18), used(mib)},
-			"[[0,1,\"used\"],[1,299,\"hole\"],[300,200,\"used\"],[500,499,\"hole largest\"],[999,1,\"used\"]]"},
-		{[]event.Chunk{used(600 * mib), free(1024), used(400*mib - 2048), free(1024)},
-			"[[0,600,\"used\"],[600,1,\"hole largest\"],[601,399,\"used\"]]"},
+		{
+			[]event.Chunk{used(1280), used(1 << 18), free(300 * mib), used(200 * mib), free(499*mib - 1280 - 1<<18), used(mib)},
+			"[[0,1,\"used\"],[1,299,\"hole\"],[300,200,\"used\"],[500,499,\"hole largest\"],[999,1,\"used\"]]",
+		},
+		{
+			[]event.Chunk{used(600 * mib), free(1024), used(400*mib - 2048), free(1024)},
+			"[[0,600,\"used\"],[600,1,\"hole largest\"],[601,399,\"used\"]]",
+		},
 	} {
 		r := event.Region{Chunks: c.chunks}
 		for i := range c.chunks {
