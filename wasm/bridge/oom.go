@@ -268,11 +268,11 @@ func partOOM(a *answer, tl *store.Timeline, o *store.OOM, m event.ChunkMap) {
 			why = causeText(o.Cause)
 		}
 	}
-	lacks := "The file lists no chunks"
+	lacks := "The text lists no chunks"
 	if len(m) > 0 {
 		lacks = "The text does not list all chunks"
 	}
-	a.verdict(title, false, why, lacks+", so that neither holes nor what is free can be seen here. “What it says” has what follows from it.")
+	a.verdict(title, false, why, lacks+", so that its holes cannot be seen here. “What it says” has what follows from it.")
 	a.figures(append([]figure{{name: "Asked", value: size(o.Requested), sub: roundedNote(o)}}, reported(tl, o.Device, o.Time)...)...)
 	a.key("tables").list()
 	oomTable(a, tl, tl.OOMs())
