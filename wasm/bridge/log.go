@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"strings"
+
 	"tideline/protocol/event"
 	"tideline/shared/analysis"
 	"tideline/shared/store"
@@ -62,8 +64,12 @@ func partOf(a *answer, r *request) {
 		return
 	}
 	a.key("facts").list().text("The text does not list all chunks: what is shown is " + listedWords + ".")
+	var counts []string
 	for _, f := range reported(r.sl.tl, r.pool.Device, r.at) {
-		a.text(f.name + ": " + f.value)
+		counts = append(counts, f.value+" "+strings.ToLower(strings.TrimSuffix(f.name, " (reported)")))
+	}
+	if counts != nil {
+		a.text("The text itself counts " + strings.Join(counts, ", ") + ".")
 	}
 	a.endList()
 }
