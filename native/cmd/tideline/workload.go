@@ -26,7 +26,7 @@ func readWorkload(c *console, name string, sets []string) (*api.Workload, error)
 			return nil, err
 		}
 		if problems = w.Validate(known); len(problems) > 0 { // the file was right before
-			return nil, usage("--set: %w", &fileProblems{name, problems})
+			return nil, usageError{&fileProblems{name, problems}}
 		}
 	}
 	if len(problems) > 0 {
