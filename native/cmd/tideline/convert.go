@@ -202,10 +202,52 @@ func (v *convertCmd) write(in *ingest.Input, format string, out io.Writer) (err 
 			w = csv.NewWriter(out, told)
 		}
 	}
-	if sink = w; v.Redact {
-		sink = redact.New().Events(strs, told, w)
+	seen := &substance{format: format, next: w}
+	if sink = seen; v.Redact {
+		sink = redact.New().Events(strs, told, sink)
 	}
-	return errors.Join(in.Emit(strs, sink), w.Close())
+	if err := in.Emit(strs, sink); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	if !seen.any {
+		return fmt.Errorf("nothing of it has a place in %s: it tells of %s; write a .tideline, which keeps what it means",
+			v.what(format), missing[format])
+	}
+	return w.Close() //nolint:wrapcheck // Run words it
+}
+
+// missing is what an input without any event for a format lacks.
+var missing = map[string]string{
+	"json": "no allocation, op, step or copy, and of no course of figures", "xspace": "no allocation, step or copy", "pprof": "no allocation", "csv": "no allocation",
+}
+
+// substance sees whether there is anything to write in a format: others than
+// timelines have no place for words alone, and an empty file explains nothing.
+type substance struct {
+	format string
+	any    bool
+	next   event.Sink
+	first  int64 // when the first figure was sampled, plus 1; 0 for none yet
+}
+
+// Emit implements event.Sink.
+func (s *substance) Emit(e *event.Event) {
+	switch e.Kind {
+	case event.Alloc:
+		s.any = true
+	case event.StepBegin, event.TransferBegin:
+		s.any = s.any || s.format == "json" || s.format == "xspace"
+	case event.Sample: // figures of one moment are words, too: a message has them
+		if s.first == 0 {
+			s.first = e.Time + 1
+		}
+		s.any = s.any || s.format == "txt" || s.format == "json" && e.Time+1 != s.first
+	case event.DeviceFacts, event.AllocatorFacts, event.Settings, event.Log, event.Annotation, event.OutOfMemory, event.End:
+		s.any = s.any || s.format == "txt"
+	default:
+		s.any = s.any || s.format == "json" || s.format == "txt"
+	}
+	s.next.Emit(e)
 }
 
 // toFile writes a file that is there whole or not at all: beside its place

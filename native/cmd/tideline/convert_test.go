@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -116,6 +117,32 @@ func TestConvertReadsWhateverExplainReads(t *testing.T) {
 	}
 }
 
+// TestConvertRefusesWhatWouldBeEmpty: words alone are kept by timelines, and are no
+// table, trace or profile.
+func TestConvertRefusesWhatWouldBeEmpty(t *testing.T) {
+	in, dir := "../../../examples/files/others-hold.txt", t.TempDir()
+	for _, name := range []string{"x.json", "x.json.gz", "x.xplane.pb", "x.pb.gz", "x.csv"} {
+		out := filepath.Join(dir, name)
+		code, stdout, stderr := tideline(t, "convert", in, out)
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "it tells of no allocation") || !strings.Contains(stderr, ".tideline, which keeps what it means") {
+			t.Errorf("%s: %d %q %s", name, code, stdout, stderr)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	for _, to := range []string{"json", "xspace", "pprof", "csv"} {
+		if code, stdout, _ := tideline(t, "convert", in, "-", "--to", to, "--redact"); code != exitFailed || stdout != "" {
+			t.Errorf("%s: %d %q", to, code, stdout)
+		}
+	}
+	for _, name := range []string{"x.tideline", "x.txt"} {
+		if code, _, stderr := tideline(t, "convert", in, filepath.Join(dir, name)); code != exitDone {
+			t.Errorf("%s: %d %s", name, code, stderr)
+		}
+	}
+}
+
 // TestConvertRedacts: names go, figures stay.
 func TestConvertRedacts(t *testing.T) {
 	line := recorded(t, small)
@@ -181,5 +208,25 @@ func TestExplainAsAPage(t *testing.T) {
 	}
 	if _, err := os.Stat(gone); err == nil {
 		t.Error("a page of nothing was left behind")
+	}
+}
+
+// TestExplainTellsOfBothFiles: of two files each has its report, whichever comes
+// first, and the same one twice, too.
+func TestExplainTellsOfBothFiles(t *testing.T) {
+	const snapshot, log = "../../../examples/files/small-model.pickle", "../../../examples/files/cifar-2023.log"
+	heads := map[string]string{snapshot: "small-model.pickle: PyTorch memory snapshot\n", log: "cifar-2023.log: GPU_0_bfc ran out of memory\n"}
+	for _, files := range [][]string{{snapshot, snapshot}, {log, snapshot}, {snapshot, log}} {
+		code, stdout, stderr := tideline(t, append([]string{"explain", "--no-reruns"}, files...)...)
+		first := strings.Index(stdout, heads[files[0]])
+		second := strings.LastIndex(stdout, heads[files[1]])
+		if code != exitDone || first < 0 || second <= first {
+			t.Errorf("%v: exit %d, heads at %d and %d: %s%s", files, code, first, second, stdout, stderr)
+		}
+		code, stdout, _ = tideline(t, append([]string{"explain", "--no-reruns", "--json"}, files...)...)
+		var got struct{ Reports []map[string]any }
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitDone || len(got.Reports) != 2 {
+			t.Errorf("%v: exit %d, %d reports, %v", files, code, len(got.Reports), err)
+		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"tideline/protocol/api/workfile"
+	"tideline/shared/export/csv"
 	"tideline/shared/ingest"
 	"tideline/shared/launch"
 	"tideline/shared/plan"
@@ -23,6 +25,7 @@ const (
 	aWorkload
 	aTable // of buffers
 	aTrace // of an allocator's calls
+	aTableOfAllocations
 	aTimeline
 	aReport // that explain reads
 )
@@ -65,6 +68,9 @@ func sortOf(text []byte) fileSort {
 	case form != ingest.Log && form != ingest.JSON:
 		return ofNoSort
 	}
+	if line, _, _ := strings.Cut(string(head), "\n"); strings.TrimRight(line, "\r") == strings.Join(csv.Header, ",") {
+		return aTableOfAllocations
+	}
 	if w, _ := workfile.Read(text, launch.Known()); w != nil && w.Model != "" {
 		return aWorkload
 	}
@@ -95,6 +101,10 @@ func (s fileSort) verb(verb, name string) string {
 		return "a table of buffers: tideline plan " + name
 	case s == aTrace:
 		return fmt.Sprintf("an allocation trace: tideline replay --matrix %s compares allocators on it, tideline replay --answers %s gives the addresses", name, name)
+	case s == aTableOfAllocations && verb == "plan":
+		return "a table of allocations, not of buffers: tideline convert --csv buffers FILE buffers.csv, with the file that it was made of, then tideline plan buffers.csv"
+	case s == aTableOfAllocations:
+		return fmt.Sprintf("a table of allocations for spreadsheets, which convert wrote: give tideline %s the file that it was made of, or convert that to .tideline, which keeps all", verb)
 	case verb == "plan":
 		return fmt.Sprintf("no table of buffers: tideline convert --csv buffers %s buffers.csv, then tideline plan buffers.csv", name)
 	case s == aTimeline:

@@ -19,6 +19,10 @@ func TestAFileForAnotherVerb(t *testing.T) {
 	oom := file(t, "oom.log", "RuntimeError: [enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)\n"+
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.78 GiB of which 1.09 GiB is free.\n")
 	run := recorded(t, fitting)
+	allocations := filepath.Join(t.TempDir(), "allocations.csv")
+	if code, _, stderr := tideline(t, "convert", run, allocations); code != exitDone {
+		t.Fatal(stderr)
+	}
 	for _, c := range []struct{ args, want string }{
 		{"replay " + w, "is a workload, not what became of one: tideline run -o run.tideline " + w + ", then tideline replay run.tideline"},
 		{"replay --matrix " + w, "then tideline replay run.tideline"},
@@ -36,6 +40,9 @@ func TestAFileForAnotherVerb(t *testing.T) {
 		{"run " + table, "is a table of buffers: tideline plan " + table},
 		{"replay " + table, "is a table of buffers"},
 		{"explain " + trace, "is an allocation trace: tideline replay --matrix"},
+		{"explain " + allocations, "is a table of allocations for spreadsheets, which convert wrote: give tideline explain the file that it was made of"},
+		{"serve " + allocations, "is a table of allocations"},
+		{"plan " + allocations, "is a table of allocations, not of buffers: tideline convert --csv buffers"},
 		{"run " + trace, "is an allocation trace"},
 		{"replay " + oom, "--allocator NAME or --matrix"},
 	} {
