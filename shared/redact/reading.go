@@ -19,7 +19,7 @@ func (r *Redactor) Reading(in *reading.Reading) *reading.Reading {
 	out.Flags, out.Open, out.Next = r.Texts(in.Flags), r.Texts(in.Open), r.Texts(in.Next)
 	out.Rows = make([]reading.Row, len(in.Rows))
 	for i, row := range in.Rows {
-		out.Rows[i] = reading.Row{Label: r.Foreign(row.Label), Value: r.Foreign(row.Value)}
+		out.Rows[i] = reading.Row{Label: r.Foreign(row.Label), Value: r.Sized(row.Value)}
 	}
 	out.Trials, out.Peaks = r.trials(in.Trials), r.trials(in.Peaks)
 	out.Replayed = r.Text(in.Replayed)

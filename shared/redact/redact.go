@@ -94,6 +94,40 @@ const tooLong = 4
 // LeftOut stands for a text that is left out.
 const LeftOut = "(left out)"
 
+// Sized is Foreign for what may begin with a figure of ours, such as "12.50 MiB idle
+// of 20.00 MiB, kept by 1 block of 7.50 MiB, step adam.py:113": what stands before
+// the first word that is not ours stays, and the rest becomes one pseudonym.
+func (r *Redactor) Sized(s string) string {
+	number, rest, _ := strings.Cut(s, " ")
+	unit, _, _ := strings.Cut(rest, " ")
+	if !isNumber(number) || !isUnit(unit) {
+		return r.Foreign(s)
+	}
+	for at := 0; at < len(s); {
+		for at < len(s) && isBreak(s[at]) {
+			at++
+		}
+		end := at
+		for end < len(s) && !isBreak(s[end]) {
+			end++
+		}
+		if core, _, _ := trim(s[at:end]); core != "" && !r.safe(core) {
+			return s[:at] + r.pseudonym(Op, s[at:])
+		}
+		at = end
+	}
+	return s
+}
+
+// isUnit says whether sizes are told in it.
+func isUnit(s string) bool {
+	switch s {
+	case "B", "bytes", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB":
+		return true
+	}
+	return false
+}
+
 // Foreign is Text for what may be a sentence of somebody else's.
 func (r *Redactor) Foreign(s string) string {
 	words, replaced := 0, 0

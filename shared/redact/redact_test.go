@@ -121,3 +121,24 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestAFigureStaysBeforeAName: sizes are kept and only the names behind them go.
+func TestAFigureStaysBeforeAName(t *testing.T) {
+	r := New()
+	const kept = "12.50 MiB idle of 20.00 MiB, kept by 1 block of 7.50 MiB"
+	for _, c := range [][2]string{
+		{kept + ", _my_group secret.py:113", kept + ", op-1"},
+		{kept + ", _my_group secret.py:113, and more", kept + ", op-2"},
+		{kept + ", _my_group secret.py:113", kept + ", op-1"},
+		{kept, kept},
+		{"the quick brown foxes jumped over 12.50 MiB", LeftOut},
+		{"12 quick brown foxes jumped over everything", LeftOut},
+	} {
+		if got := r.Sized(c[0]); got != c[1] {
+			t.Errorf("%q becomes %q, want %q", c[0], got, c[1])
+		}
+	}
+	if got := r.Foreign("ONNX Runtime's arena for Cuda"); got != "ONNX Runtime's arena for Cuda" {
+		t.Errorf("the title becomes %q", got)
+	}
+}

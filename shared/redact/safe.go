@@ -26,6 +26,9 @@ func (r *Redactor) safe(w string) bool {
 	if r.keep[w] || isOwn(w) || isNumber(w) || isDevice(w) {
 		return true
 	}
+	if owner, ok := strings.CutSuffix(w, "'s"); ok { // ONNX Runtime's
+		return r.safe(owner)
+	}
 	// A setting such as PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128.
 	for _, mark := range []string{"=", ":", "->", "..", "#"} {
 		if a, b, ok := strings.Cut(w, mark); ok {

@@ -30,6 +30,8 @@ var extra = []string{
 	"lenet0", "resnet0", "mlp", "lstm", "bert", "unet", "transformer", "gpt0",
 	"gpu_0_bfc", "gpu_0_torch", "rmm_0", "gpu_host_bfc", "cpu", "gpu_host_pinned", "cuda_host_bfc", "cuda_gpu_allocator", "bfc", "cudamallocasync",
 	"tideline", "html", "json",
+	// Devices, as ONNX Runtime names its arenas.
+	"cuda", "cudapinned", "hip", "hippinned", "rocm", "dml", "migraphx", "tensorrt", "cann", "openvino", "webgpu",
 	// Cards, as nvidia-smi and PyTorch name them.
 	"nvidia", "amd", "geforce", "tesla", "quadro", "titan", "rtx", "gtx", "super", "instinct", "l0s", "l0", "a0", "h0", "v0", "t0", "p0", "k0", "b0",
 	"gh0", "gb0", "m0", "xp", "ti", "sxm0", "pcie", "nvl", "hbm0", "mi0x", "mi0", "ada", "laptop", "a0g", "tpu0", "tpu",
