@@ -19,31 +19,41 @@ function range(text) {
   return text && t1 > t0 ? { t0, t1 } : null;
 }
 
+// Browsers take some six changes of the address a second; the first is made at
+// once, so that a reload right after a click shows what was clicked.
+const pause = 200; // milliseconds
 let timer = 0;
+let written = -pause;
+let latest = null;
 
-export function write({ run, file, share, view, cursor, selection, tab, lane, whole, filter, how, by, fold, frame }) {
-  clearTimeout(timer);
-  timer = setTimeout(() => {
-    const p = new URLSearchParams();
-    if (share) p.set("share", share);
-    if (run) p.set("run", run);
-    if (view && !whole) {
-      p.set("from", Math.round(view.t0));
-      p.set("to", Math.round(view.t1));
-    }
-    if (cursor !== null) p.set("at", Math.round(cursor));
-    if (tab && tab !== "live") p.set("tab", tab);
-    if (lane) p.set("lane", lane);
-    if (selection) p.set("select", `${Math.round(selection.t0)}-${Math.round(selection.t1)}`);
-    if (filter) p.set("filter", filter);
-    if (tab === "flame") {
-      if (selection && how === "kept") p.set("of", how);
-      if (by === "blocks") p.set("by", by);
-      if (!fold) p.set("fold", "no");
-      if (frame) p.set("frame", frame.toString(36));
-    }
-    if (file && !run && !share && p.size) p.set("file", file);
-    const hash = p.toString();
-    if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
-  }, 150);
+export function write(state) {
+  latest = state;
+  timer ||= setTimeout(put, Math.max(0, written + pause - performance.now()));
+}
+
+function put() {
+  timer = 0;
+  written = performance.now();
+  const { run, file, share, view, cursor, selection, tab, lane, whole, filter, how, by, fold, frame } = latest;
+  const p = new URLSearchParams();
+  if (share) p.set("share", share);
+  if (run) p.set("run", run);
+  if (view && !whole) {
+    p.set("from", Math.round(view.t0));
+    p.set("to", Math.round(view.t1));
+  }
+  if (cursor !== null) p.set("at", Math.round(cursor));
+  if (tab && tab !== "live") p.set("tab", tab);
+  if (lane) p.set("lane", lane);
+  if (selection) p.set("select", `${Math.round(selection.t0)}-${Math.round(selection.t1)}`);
+  if (filter) p.set("filter", filter);
+  if (tab === "flame") {
+    if (selection && how === "kept") p.set("of", how);
+    if (by === "blocks") p.set("by", by);
+    if (!fold) p.set("fold", "no");
+    if (frame) p.set("frame", frame.toString(36));
+  }
+  if (file && !run && !share && p.size) p.set("file", file);
+  const hash = p.toString();
+  if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
 }
