@@ -59,7 +59,7 @@ func (r *Runtime) nextAhead(p *Plan, f Feed) error {
 	if a.err == nil && a.plan != p {
 		// It stays: nothing of the input is lost by asking with the wrong plan.
 		return fmt.Errorf("input of step %d was sent to the device for function %s of batch %d, not for %s of batch %d: the feed must say the Plan of each batch",
-			r.step, a.plan.p.Name, a.plan.p.Batch, p.p.Name, p.p.Batch)
+			r.step+1, a.plan.p.Name, a.plan.p.Batch, p.p.Name, p.p.Batch)
 	}
 	r.ahead = r.ahead[:copy(r.ahead, r.ahead[1:])]
 	if a.err != nil {
@@ -90,7 +90,7 @@ func (r *Runtime) pull(p *Plan, f Feed) bool {
 	b, err := f.Next(r.backend.Now())
 	r.out.feedAt = f.Pending()
 	if err != nil {
-		r.ahead = append(r.ahead, ahead{err: fmt.Errorf("input of step %d or later: %w", r.step, err)})
+		r.ahead = append(r.ahead, ahead{err: fmt.Errorf("input of step %d or later: %w", r.step+1, err)})
 		return true
 	}
 	if b.Plan != nil {
@@ -137,7 +137,7 @@ func (r *Runtime) send(p *Plan, b Batch, a *ahead, i int, t tensorID) bool {
 	a.host[i] = host
 	if dst := r.backend.Bytes(r.ref(host)); dst != nil && b.Input != nil {
 		if err := b.Input(i, dst); err != nil {
-			r.fail(fmt.Errorf("input of step %d or later: %w", r.step, err))
+			r.fail(fmt.Errorf("input of step %d or later: %w", r.step+1, err))
 			return false
 		}
 	}

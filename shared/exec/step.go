@@ -155,7 +155,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 	now := r.backend.Now()
 	b, err := f.Next(now)
 	if err != nil {
-		return fmt.Errorf("input of step %d: %w", r.step, err)
+		return fmt.Errorf("input of step %d: %w", r.step+1, err)
 	}
 	r.out.feedAt = f.Pending()
 	if b.Ready > now {
@@ -173,7 +173,7 @@ func (r *Runtime) nextBatch(p *Plan, f Feed) error {
 		r.batch = append(r.batch, id)
 		if dst := r.backend.Bytes(r.ref(id)); dst != nil && b.Input != nil {
 			if err := b.Input(i, dst); err != nil {
-				return fmt.Errorf("input of step %d: %w", r.step, err)
+				return fmt.Errorf("input of step %d: %w", r.step+1, err)
 			}
 		}
 	}

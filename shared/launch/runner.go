@@ -234,8 +234,12 @@ func (r *Runner) stop(err error) {
 
 func (r *Runner) oomMessage() string {
 	o := r.rt.OOM()
-	return fmt.Sprintf("out of memory in step %d: op %s asked %s for %s; cause: %s; %s of the pool are free, the largest hole is %s",
-		o.Step, o.Op, o.Allocator, event.FormatBytes(o.Requested), o.Verdict.Cause, event.FormatBytes(o.Stats.Free()), event.FormatBytes(o.Stats.LargestFree))
+	where := "outside of steps"
+	if o.Step != event.NoStep {
+		where = fmt.Sprintf("in step %d", o.Step+1) // people count from 1
+	}
+	return fmt.Sprintf("out of memory %s: op %s asked %s for %s; cause: %s; %s of the pool are free, the largest hole is %s",
+		where, o.Op, o.Allocator, event.FormatBytes(o.Requested), o.Verdict.Cause, event.FormatBytes(o.Stats.Free()), event.FormatBytes(o.Stats.LargestFree))
 }
 
 // Finish ends the run, stopping it if steps are left, gives all memory back

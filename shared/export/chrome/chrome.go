@@ -112,7 +112,7 @@ func (w *Writer) failure(e *event.Event) {
 		w.text("tensor", w.strs.At(e.Tensor))
 		w.text("cause", event.OOMCause(e.Cause).String())
 		if e.Step != event.NoStep {
-			w.number("step", int64(e.Step))
+			w.number("step", int64(e.Step)+1)
 		}
 	})
 }
