@@ -114,7 +114,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string) {
 		const name = "Zanzibarquux"
 		r := New()
-		for _, got := range []string{r.Text(before + name + after), r.Foreign(before + name + after), r.Name(Op, before+name+after)} {
+		for _, got := range []string{r.Text(before + name + after), r.Foreign(before + name + after), r.Sized("1 MiB " + before + name + after), r.Name(Op, before+name+after)} {
 			if strings.Contains(got, name) {
 				t.Fatalf("%q keeps the name: %q", before+name+after, got)
 			}
