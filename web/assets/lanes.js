@@ -360,5 +360,5 @@ function place(node, t, lanes) {
 // lane is too narrow: what tells a line of code from others is at its end.
 function clipped(name) {
   const end = /[^\s/]*:\d+$/.exec(name);
-  return end?.index ? [el("span", {}, name.slice(0, end.index)), el("b", {}, end[0])] : [el("span", {}, name)];
+  return end?.index ? [el("span", {}, name.slice(0, end.index)), el("b", {}, el("bdi", {}, end[0]))] : [el("span", {}, name)];
 }
